@@ -2,7 +2,17 @@
 import type { HostView } from "./frontier.ts";
 import type { ErrorCode, Output } from "./records.ts";
 
-export type FinishReason = "finished" | "limit-pages" | "limit-items" | "limit-time" | "limit-bytes" | "limit-errors" | "stop-condition" | "cancelled" | "interrupted" | "failed";
+export type FinishReason =
+  | "finished"
+  | "limit-pages"
+  | "limit-items"
+  | "limit-time"
+  | "limit-bytes"
+  | "limit-errors"
+  | "stop-condition"
+  | "cancelled"
+  | "interrupted"
+  | "failed";
 
 /** How to end: `queue` does what is queued but takes no new links, `flight` finishes what is in flight, `now` aborts. */
 export type StopMode = "queue" | "flight" | "now";
@@ -10,7 +20,14 @@ export type StopMode = "queue" | "flight" | "now";
 export type CrawlEvent =
   | { readonly kind: "started"; readonly seeds: number }
   | { readonly kind: "settled"; readonly output: Output }
-  | { readonly kind: "retry"; readonly url: string; readonly code: ErrorCode; readonly status: number | null; readonly attempt: number; readonly afterMs: number }
+  | {
+      readonly kind: "retry";
+      readonly url: string;
+      readonly code: ErrorCode;
+      readonly status: number | null;
+      readonly attempt: number;
+      readonly afterMs: number;
+    }
   /** A seed's redirect widened the scope. */
   | { readonly kind: "seed-moved"; readonly from: string; readonly to: string }
   | { readonly kind: "stopping"; readonly mode: StopMode; readonly reason: FinishReason; readonly detail: string | null }

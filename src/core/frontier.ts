@@ -48,7 +48,11 @@ export interface Cookie {
 export type WaitCause = "delay" | "host-slots" | "retry" | "robots" | "rate" | "leased" | "level" | "limit" | "seeds";
 
 export type Claim =
-  | { readonly kind: "leases"; readonly leases: readonly Lease[]; /** URLs that became seeds since this worker's last claim. */ readonly seeds: readonly string[] }
+  | {
+      readonly kind: "leases";
+      readonly leases: readonly Lease[] /** URLs that became seeds since this worker's last claim. */;
+      readonly seeds: readonly string[];
+    }
   /** Nothing is due now; work exists. Infinity: only a settle, an add or control can bring some. */
   | { readonly kind: "wait"; readonly waitMs: number; readonly cause: WaitCause }
   | { readonly kind: "held"; readonly why: "paused" | "stopping" | "outbox-full" }
