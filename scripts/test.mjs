@@ -1,0 +1,32 @@
+// `npm test`: builds, then runs every short suite with node's test runner, so many at once as there are cores.
+// Arguments narrow it down: paths or parts of paths choose suites (`npm test -- robots`), options go to node (`npm test -- --test-name-pattern=delay`).
+// `--update` lets the suites rewrite their golden files (SKEIN_UPDATE=1).
+import { spawnSync } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { findSuites, nodePath, reportMissing, root } from "./suites.mjs";
+
+const args = process.argv.slice(2);
+const update = args.includes("--update");
+const options = args.filter((arg) => arg.startsWith("--") && arg !== "--update");
+const parts = args.filter((arg) => !arg.startsWith("--"));
+const suites = findSuites(".test.ts").filter((suite) => parts.length === 0 || parts.some((part) => suite.includes(part)));
+if (suites.length === 0) {
+  console.error(`no suite matches ${parts.join(", ")}`);
+  process.exit(2);
+}
+
+const node = nodePath();
+// The suites of the command line and of the package run what is built.
+const build = spawnSync(node, [join(root, "scripts/build.mjs")], { cwd: root, stdio: "inherit" });
+if (build.status !== 0) process.exit(build.status ?? 1);
+
+reportMissing(suites);
+const env = { ...process.env, NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node") };
+if (update) env.SKEIN_UPDATE = "1";
+const run = spawnSync(node, ["--test", `--test-concurrency=${availableParallelism()}`, "--test-timeout=170000", ...options, ...suites], {
+  cwd: root,
+  stdio: "inherit",
+  env,
+});
+process.exit(run.status ?? 1);
