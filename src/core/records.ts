@@ -64,6 +64,13 @@ export interface PageRecord {
   readonly durationMs: number;
 }
 
+/** Every field of a page record, in the order of the format. */
+export const PAGE_FIELDS = [
+  ...(["url", "status", "outcome", "depth", "referrer", "location", "redirects", "contentType", "charset", "charsetSource"] as const),
+  ...(["bytes", "bytesDecoded", "truncated", "bodySkipped", "digest", "etag", "lastModified", "title", "canonical", "robots", "links", "images"] as const),
+  ...(["attempts", "fromCache", "change", "error", "fetchedAt", "durationMs"] as const),
+] satisfies readonly (keyof PageRecord)[];
+
 export type SkipReason =
   | "out-of-scope"
   | "excluded"
@@ -118,4 +125,6 @@ export interface Output {
   readonly found: readonly Once<string>[];
   /** For `--links`. Empty when nobody asked. */
   readonly edges: readonly EdgeRecord[];
+  /** Outputs of the redirect chain that led here, written before this one; whoever writes flattens them. */
+  readonly owed?: readonly Output[];
 }
