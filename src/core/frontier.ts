@@ -1,5 +1,5 @@
 /** The frontier's contract: queue, seen-map, politeness clocks, leases, limits. One suite of cases (testing/frontier-cases.ts) proves every store. */
-import type { Output } from "./records.ts";
+import type { ErrorCode, Output } from "./records.ts";
 import type { CrawlRequest, FingerprintSeed, HostKey, Origin } from "./request.ts";
 
 /** Opaque, unique for ever: it alone decides who may settle. */
@@ -11,7 +11,7 @@ export type RobotsState = { readonly version: number } & (
   /** 4xx: everything may be fetched (RFC 9309 §2.3.1.3). */
   | { readonly kind: "allow-all" }
   /** 5xx or unreachable after retries: nothing may be fetched (RFC 9309 §2.3.1.4). */
-  | { readonly kind: "unavailable"; readonly why: string }
+  | { readonly kind: "unavailable"; readonly code: ErrorCode; readonly why: string }
 );
 
 /** Permission to make one request. Durations, never clock times: worker clocks are neither trusted nor compared. */
@@ -81,7 +81,8 @@ export interface HostAnswer {
 export type RobotsAnswer =
   | { readonly kind: "rules"; readonly text: string; readonly ttlMs: number }
   | { readonly kind: "allow-all"; readonly ttlMs: number }
-  | { readonly kind: "unavailable"; readonly why: string; readonly ttlMs: number }
+  /** `code` is what the origin's pages fail with: `robots-unavailable`, or the network's own code when the host cannot be reached at all. */
+  | { readonly kind: "unavailable"; readonly code: ErrorCode; readonly why: string; readonly ttlMs: number }
   /** The next hop, `hop: "robots"`, same `robotsFor`; it waits for the clock of its own host. */
   | { readonly kind: "redirect"; readonly request: CrawlRequest };
 

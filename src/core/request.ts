@@ -1,5 +1,7 @@
 /** What the frontier holds: one request to make, and the names by which requests are told apart. Not how it is made (fetch) or whether (rules/admit). */
 
+import type { Output } from "./records.ts";
+
 /** Hostname in ASCII, plus ":port" unless the port is 80 or 443: the unit of politeness. http and https of a host share it. */
 export type HostKey = string;
 
@@ -46,10 +48,12 @@ export interface RequestRest {
   readonly credentials?: string;
   /** The chain of redirects that led here, oldest first. */
   readonly redirects?: readonly RedirectHop[];
-  /** A Set-Cookie arrived somewhere in `redirects`: going back into the chain is then allowed once per new cookie. */
-  readonly chainCookies?: string;
+  /** `name=value` of every Set-Cookie in the chain: going back into the chain is allowed once per new cookie. */
+  readonly chainCookies?: readonly string[];
+  /** A cookie came since the chain last went back into itself. */
+  readonly freshCookie?: boolean;
   /** Page records of the chain's hops, written when the chain ends. */
-  readonly owed?: readonly unknown[];
+  readonly owed?: readonly Output[];
   /** The chain started at a seed: its target widens the scope. */
   readonly fromSeed?: boolean;
   /** For a bare host given as a seed: the URL to try when this one cannot be reached. */

@@ -1,0 +1,115 @@
+/** The only file that knows every concrete part: spec → Parts. */
+import { realClock } from "./core/clock.ts";
+import type { CrawlEvent } from "./core/events.ts";
+import type { FrontierConfig } from "./core/frontier.ts";
+import { type Logger, silentLog } from "./core/log.ts";
+import type { Sink } from "./core/sink.ts";
+import type { CrawlSpec } from "./core/spec.ts";
+import type { CrawlHooks, Parts, Scrape } from "./engine/parts.ts";
+import { decodeText } from "./parse/charset.ts";
+import { extractPage } from "./parse/extract.ts";
+import type { AdmitRules } from "./rules/admit.ts";
+import { wantsBody } from "./rules/media-type.ts";
+import { productToken } from "./rules/robots.ts";
+import { compileScope } from "./rules/scope.ts";
+import { openSinks } from "./sinks/open.ts";
+import { createMemoryFrontier } from "./store/memory.ts";
+import { VERSION } from "./version.ts";
+
+/** What a caller may give beside the spec; everything JSON cannot hold. */
+export interface AssembleOptions {
+  readonly scrape?: Scrape;
+  readonly sinks?: readonly Sink[];
+  readonly hooks?: CrawlHooks;
+  readonly log?: Logger;
+  readonly onEvent?: (event: CrawlEvent) => void;
+  /** Tests replace the world: time, chance and the web. */
+  readonly world?: Partial<Pick<Parts, "clock" | "random" | "openFetcher">>;
+}
+
+/** The agent sent when the user names none. */
+export const DEFAULT_USER_AGENT = `skein/${VERSION} (+https://www.npmjs.com/package/skein)`;
+
+export function frontierConfig(spec: CrawlSpec): FrontierConfig {
+  const { delay, concurrency, jitter } = spec.perHost;
+  return {
+    limitPages: spec.limits.pages,
+    levels: spec.maxDepth !== null && spec.depthMode === "exact",
+    order: spec.order,
+    perHostConcurrency: concurrency,
+    perHostDelayMs: delay,
+    jitter,
+    hosts: new Map(
+      Object.entries(spec.hosts).map(([host, over]) => [
+        host,
+        { ...(over.delay === undefined ? {} : { delayMs: over.delay }), ...(over.concurrency === undefined ? {} : { concurrency: over.concurrency }) },
+      ]),
+    ),
+    ratePerMinute: spec.maxRequestsPerMinute,
+    robots: spec.robots,
+    maxWaitMs: spec.maxWait,
+    // One process: a lease is lost only with everything else.
+    leaseMs: Infinity,
+    startWithinMs: Infinity,
+  };
+}
+
+/** Opens the file sinks (nothing is created before the first record) and puts the parts together; no request is made. */
+export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
+  const clock = options.world?.clock ?? realClock;
+  const random = options.world?.random ?? Math.random;
+  const userAgent = spec.userAgent ?? DEFAULT_USER_AGENT;
+  const identity = { seedHosts: new Set<string>(), auth: new Map(Object.entries(spec.auth)) };
+  const seed = crypto.getRandomValues(new Int32Array(4));
+  const fingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!] as const;
+  const admit: AdmitRules = {
+    scope: compileScope(spec.scope, spec.follow, spec.list, []),
+    seed: fingerprintSeed,
+    maxDepth: spec.maxDepth,
+    robots: spec.robots,
+    found: spec.print === "links",
+    edges: spec.linksFile !== null,
+    skipped: true,
+  };
+  return {
+    spec,
+    clock,
+    random,
+    log: options.log ?? silentLog,
+    sinks: [...openSinks(spec), ...(options.sinks ?? [])],
+    hooks: options.hooks ?? {},
+    scrape: options.scrape ?? null,
+    onEvent: options.onEvent ?? (() => undefined),
+    admit,
+    robotsToken: productToken(userAgent),
+    needs: { digest: spec.fields === null || spec.fields.includes("digest") },
+    extract: extractPage,
+    decodeText,
+    openFrontier: async (hooks) => createMemoryFrontier(frontierConfig(spec), hooks, { clock, random, seed: fingerprintSeed }),
+    openFetcher:
+      options.world?.openFetcher ??
+      (async () => {
+        // undici is most of the start-up time: it loads while the seeds are read.
+        const { createFetcher } = await import("./fetch/http.ts");
+        return createFetcher({ ...fetcherOptions(spec, userAgent), seedHosts: identity.seedHosts, auth: identity.auth }, clock);
+      }),
+    identity,
+  };
+}
+
+function fetcherOptions(spec: CrawlSpec, userAgent: string) {
+  return {
+    timeoutMs: spec.timeout,
+    maxBodySize: spec.maxBodySize,
+    types: spec.types,
+    wantsBody,
+    userAgent,
+    headers: spec.headers,
+    hosts: spec.hosts,
+    proxy: spec.proxy,
+    insecure: spec.insecure,
+    addresses: spec.addresses,
+    concurrency: spec.concurrency,
+    perHostConcurrency: spec.perHost.concurrency,
+  };
+}

@@ -1,0 +1,100 @@
+/** The library's front door: crawl(spec, options) → CrawlRun. */
+import { type AssembleOptions, assemble } from "./assemble.ts";
+import type { CrawlStats, FinishReason, StopMode, Summary } from "./core/events.ts";
+import type { PageRecord } from "./core/records.ts";
+import { type CrawlSpecInput, parseSpec } from "./core/spec.ts";
+import { createReader, type Reader } from "./engine/output.ts";
+import { type SeedLines, type Session, startSession } from "./engine/session.ts";
+import { expandBraces } from "./rules/seeds.ts";
+
+/** A spec whose seeds may also be any iterable of URLs, read as the crawl has room for them. */
+export type CrawlInput = Omit<CrawlSpecInput, "seeds"> & { readonly seeds: string | SeedLines };
+
+export interface CrawlOptions extends AssembleOptions {
+  /** Aborting it is `stop({ mode: "now", reason: … })`. */
+  readonly signal?: AbortSignal;
+}
+
+export interface StopRequest {
+  /** Default `flight`. */
+  readonly mode?: StopMode;
+  /** Free text; stands in the summary as `detail`. */
+  readonly reason?: string;
+}
+
+/**
+ * A crawl. It starts at the first call of any of its members.
+ * Iterated, it gives the page records as they settle and waits for its reader (back-pressure); leaving the loop early stops the crawl.
+ * Not iterated, it runs at its own pace: await `done`.
+ */
+export interface CrawlRun extends AsyncIterable<PageRecord>, AsyncDisposable {
+  /** Resolves when the stop is under way; `done` tells when it is over. */
+  stop(request?: StopRequest): Promise<void>;
+  /** No request starts any more until `resume`; what is in flight is finished. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  stats(): Promise<CrawlStats>;
+  /** Rejects with a CrawlError when we fail (an output cannot be written, no seed is a URL); what the web does is in the records. */
+  readonly done: Promise<Summary>;
+}
+
+/** Throws CrawlError `invalid-options` at once when the spec is bad. Two crawls in one process share nothing. */
+export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
+  const { seeds, ...rest } = input;
+  const listed = typeof seeds === "string" ? [seeds] : Array.isArray(seeds) ? seeds : null;
+  const spec = parseSpec({ ...rest, seeds: listed ?? [] });
+  let reader: Reader | null = null;
+  let session: Session | null = null;
+
+  function begin(): Session {
+    if (session !== null) return session;
+    const started = startSession(assemble(spec, options), expanded(listed === null ? seeds : spec.seeds), () => reader);
+    session = started;
+    // Whoever awaits `done` sees the failure; a reader sees it from `next`.
+    started.done.catch(() => undefined);
+    const onAbort = () => void started.stop("now", "cancelled", String(options.signal?.reason ?? "aborted")).catch(() => undefined);
+    if (options.signal?.aborted) onAbort();
+    else options.signal?.addEventListener("abort", onAbort, { once: true });
+    void started.done.catch(() => undefined).finally(() => options.signal?.removeEventListener("abort", onAbort));
+    return started;
+  }
+
+  const run: CrawlRun = {
+    async stop(request = {}) {
+      await begin().stop(request.mode ?? "flight", reasonOf(request), request.reason ?? null);
+    },
+    pause: () => begin().pause(),
+    resume: () => begin().resume(),
+    stats: () => begin().stats(),
+    get done() {
+      return begin().done;
+    },
+    [Symbol.asyncIterator]() {
+      reader ??= createReader(
+        () =>
+          void begin()
+            .stop("now", "cancelled", "the reader left")
+            .catch(() => undefined),
+      );
+      begin();
+      return reader;
+    },
+    async [Symbol.asyncDispose]() {
+      if (session === null) return;
+      await session.stop("now", "cancelled", "disposed");
+      await session.done.catch(() => undefined);
+    },
+  };
+  return run;
+}
+
+function reasonOf(request: StopRequest): FinishReason {
+  return request.reason === INTERRUPTED ? "interrupted" : "stop-condition";
+}
+
+/** The stop reason by which the command line marks Ctrl-C and SIGTERM. */
+export const INTERRUPTED = "interrupted by a signal";
+
+async function* expanded(seeds: SeedLines): AsyncGenerator<string> {
+  for await (const seed of seeds) yield* expandBraces(seed);
+}

@@ -1,0 +1,71 @@
+/** What a run is given: every concrete part behind its contract, put together by assemble.ts. Types only. */
+import type { Clock } from "../core/clock.ts";
+import type { CrawlEvent } from "../core/events.ts";
+import type { Frontier, FrontierHooks } from "../core/frontier.ts";
+import type { Logger } from "../core/log.ts";
+import type { FetchedResponse, Fetcher } from "../core/outcome.ts";
+import type { ExtractPage } from "../core/page.ts";
+import type { Sink } from "../core/sink.ts";
+import type { CrawlSpec } from "../core/spec.ts";
+import type { AdmitRules } from "../rules/admit.ts";
+
+/** The textbook's callback: what it returns is added to the page's own links. */
+export type Scrape = (url: string, html: string) => Iterable<string> | void | Promise<Iterable<string> | void>;
+
+/** Called by the run as it goes. What one throws ends the crawl. */
+export interface CrawlHooks {
+  /** Before each request of a page (robots.txt apart). May return headers to add. */
+  readonly beforeRequest?: (request: {
+    readonly url: string;
+    readonly depth: number;
+    readonly attempt: number;
+  }) => { readonly headers?: Readonly<Record<string, string>> } | void;
+  /** After each answer of a page, also those that will be retried. The body is valid during the call only. */
+  readonly afterResponse?: (answer: {
+    readonly url: string;
+    readonly status: number;
+    readonly header: (name: string) => string | null;
+    readonly body: Uint8Array;
+  }) => void;
+  readonly onSkip?: (skipped: {
+    readonly url: string;
+    readonly referrer: string | null;
+    readonly depth: number;
+    readonly reason: string;
+    readonly rule?: string;
+  }) => void;
+  readonly onRetry?: (retry: {
+    readonly url: string;
+    readonly code: string;
+    readonly status: number | null;
+    readonly attempt: number;
+    readonly afterMs: number;
+  }) => void;
+}
+
+export interface Parts {
+  readonly spec: CrawlSpec;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Logger;
+  readonly sinks: readonly Sink[];
+  readonly hooks: CrawlHooks;
+  readonly scrape: Scrape | null;
+  readonly onEvent: (event: CrawlEvent) => void;
+  readonly admit: AdmitRules;
+  readonly robotsToken: string;
+  /** Decides whether links are extracted and recorded at all, digests computed, … */
+  readonly needs: { readonly digest: boolean };
+  readonly extract: ExtractPage;
+  readonly decodeText: (body: Uint8Array, contentType: string | null) => { readonly text: string };
+  /** Opens the frontier; `hooks` are the engine's. */
+  readonly openFrontier: (hooks: FrontierHooks) => Promise<Frontier>;
+  readonly openFetcher: () => Promise<Fetcher>;
+  /** Hosts that are seeds' hosts, and credentials by host: shared with the fetcher, grown by the run. */
+  readonly identity: { readonly seedHosts: Set<string>; readonly auth: Map<string, string> };
+}
+
+/** A page body as text is what `scrape` wants; other types are not handed to it. */
+export function isTextual(response: FetchedResponse): boolean {
+  return !response.bodySkipped && response.body.byteLength > 0;
+}

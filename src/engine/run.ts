@@ -1,0 +1,253 @@
+/** The loop: claim, visit, settle, wait, until the frontier says drained. One instance works on one crawl; another process may run the same loop on the same store. */
+import type { Timer } from "../core/clock.ts";
+import { assertNever } from "../core/errors.ts";
+import type { FinishReason, StopMode } from "../core/events.ts";
+import type { Claim, Frontier, Lease, Settled, Token, WaitCause } from "../core/frontier.ts";
+import type { Exchange, Fetcher } from "../core/outcome.ts";
+import type { CrawlRequest } from "../core/request.ts";
+import { createRenewal } from "./leases.ts";
+import type { Parts } from "./parts.ts";
+import { type Concluded, createVisitor } from "./visit.ts";
+
+/** Pages that wait for their settle step before it is taken without waiting for the loop to go idle. */
+const MAX_BATCH = 64;
+const MAX_CLAIM = 128;
+
+/** Asked before every claim: whether the readers of the output keep up. */
+export interface Gate {
+  open(): boolean;
+  /** Called once when a closed gate opens. */
+  onOpen(callback: () => void): void;
+}
+
+export interface LoopView {
+  readonly inFlight: number;
+  readonly requests: number;
+  /** Why the last claim gave less than it was asked for; null: it gave all. */
+  readonly waitingFor: WaitCause | "paused" | "output" | null;
+}
+
+export interface Loop {
+  /** Resolves when the frontier is drained or the crawl was stopped and everything in flight is settled. Rejects when we fail. */
+  readonly done: Promise<void>;
+  stop(mode: StopMode): Promise<void>;
+  /** Something changed outside: claim again. */
+  wake(): void;
+  view(): LoopView;
+}
+
+/** What a loop works with, beyond the parts. `afterSettle` may ask for a stop (limits). */
+export interface LoopInput {
+  readonly parts: Parts;
+  readonly frontier: Frontier;
+  readonly fetcher: Fetcher;
+  readonly gate: Gate;
+  readonly afterSettle: () => FinishReason | null;
+  readonly onLimit: (reason: FinishReason) => Promise<void>;
+}
+
+const CONTROL: Readonly<Record<StopMode, "finish" | "drain" | "now">> = { queue: "finish", flight: "drain", now: "now" };
+
+export function startLoop(input: LoopInput): Loop {
+  const { parts, frontier, fetcher, gate } = input;
+  const { clock, spec } = parts;
+  const visitor = createVisitor(parts, fetcher);
+  const inFlight = new Map<Token, Exchange | null>();
+  let pages: Settled[] = [];
+  let links: CrawlRequest[] = [];
+  let started: { token: Token; at: number }[] = [];
+  let ended: Token[] = [];
+  let requests = 0;
+  let waitingFor: LoopView["waitingFor"] = null;
+  let aborting = false;
+  let failure: { readonly error: unknown } | null = null;
+
+  // One promise per turn of the loop: resolved by the first of wake and timer.
+  let wakeUp: (() => void) | null = null;
+  let woken = false;
+  function wake(): void {
+    woken = true;
+    wakeUp?.();
+  }
+  let soonAsked = false;
+  function wakeSoon(): void {
+    if (soonAsked) return;
+    soonAsked = true;
+    clock.soon(() => {
+      soonAsked = false;
+      wake();
+    });
+  }
+  function nextWake(ms: number): Promise<void> {
+    if (woken) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer: Timer | null = ms === Infinity ? null : clock.after(ms, () => wake());
+      wakeUp = () => {
+        timer?.cancel();
+        wakeUp = null;
+        resolve();
+      };
+    });
+  }
+
+  function fail(error: unknown): void {
+    failure ??= { error };
+    wake();
+  }
+
+  function conclude(concluded: Concluded): void {
+    inFlight.delete(concluded.settled.token);
+    pages.push(concluded.settled);
+    for (const link of concluded.links) links.push(link);
+    if (pages.length >= MAX_BATCH) wake();
+    else wakeSoon();
+  }
+
+  function visit(lease: Lease, claimedAt: number): void {
+    const { token } = lease;
+    if (aborting || clock.now() - claimedAt > lease.startWithinMs) {
+      conclude({
+        settled: { token, settlement: { kind: "returned" }, sinceStartMs: null, answer: null, host: null, setCookies: null, newSeeds: null, tally: [] },
+        links: [],
+      });
+      return;
+    }
+    const verdict = visitor.before(lease);
+    if (verdict !== null) {
+      conclude(verdict);
+      return;
+    }
+    const exchange = visitor.exchange(
+      lease,
+      () => {
+        requests++;
+        started.push({ token, at: clock.now() });
+        wakeSoon();
+      },
+      () => {
+        ended.push(token);
+        wakeSoon();
+      },
+    );
+    inFlight.set(token, exchange);
+    visitor.fetch(exchange).then((outcome) => {
+      try {
+        const result = visitor.after(lease, outcome);
+        if (result instanceof Promise) {
+          inFlight.set(token, null);
+          result.then(conclude, fail);
+        } else conclude(result);
+      } catch (error) {
+        fail(error);
+      }
+    }, fail);
+  }
+
+  async function flush(): Promise<void> {
+    if (started.length > 0 || ended.length > 0) {
+      const now = clock.now();
+      // A page that is settled below brings its own end with it.
+      const settledNow = new Set(pages.map((page) => page.token));
+      const begun = started.filter(({ token }) => !settledNow.has(token)).map(({ token, at }) => ({ token, sinceMs: now - at }));
+      const over = ended.filter((token) => !settledNow.has(token));
+      started = [];
+      ended = [];
+      if (begun.length > 0 || over.length > 0) await frontier.progress(begun, over);
+    }
+    if (pages.length === 0) return;
+    for (const { host, crawlDelayMs } of visitor.robots.takeDelays()) await frontier.tune(host, { crawlDelayMs });
+    const batch = pages;
+    const found = links;
+    pages = [];
+    links = [];
+    await frontier.settle(batch, found);
+    const reason = input.afterSettle();
+    if (reason !== null) await input.onLimit(reason);
+  }
+
+  const renewal = createRenewal(frontier, clock, {
+    held: () => [...inFlight.keys()],
+    lost(tokens) {
+      for (const token of tokens) {
+        const exchange = inFlight.get(token);
+        if (exchange) fetcher.abort(exchange);
+      }
+    },
+    control(control) {
+      if (control === "now") abortAll();
+      wake();
+    },
+    fail,
+  });
+
+  function abortAll(): void {
+    aborting = true;
+    fetcher.abortAll();
+  }
+
+  /** One claim; answers how long to wait, 0 for "again at once", null when all is done. */
+  async function claimOnce(): Promise<number | null> {
+    const free = Math.min(spec.concurrency - inFlight.size, MAX_CLAIM);
+    if (free <= 0) {
+      waitingFor = null;
+      return Infinity;
+    }
+    if (!gate.open()) {
+      waitingFor = "output";
+      gate.onOpen(wake);
+      return Infinity;
+    }
+    const claimedAt = clock.now();
+    const claim: Claim = await frontier.claim(free);
+    switch (claim.kind) {
+      case "leases": {
+        for (const seed of claim.seeds) parts.admit.scope.addSeed(seed);
+        if (claim.leases.length > 0) renewal.start(claim.leases[0]!.expiresInMs);
+        for (const lease of claim.leases) visit(lease, claimedAt);
+        waitingFor = null;
+        return 0;
+      }
+      case "wait":
+        waitingFor = claim.cause;
+        return claim.waitMs;
+      case "held":
+        waitingFor = claim.why === "outbox-full" ? "output" : "paused";
+        return 1_000;
+      case "drained":
+        return inFlight.size === 0 && pages.length === 0 ? null : Infinity;
+      default:
+        return assertNever(claim);
+    }
+  }
+
+  async function turn(): Promise<void> {
+    for (;;) {
+      if (failure !== null) throw failure.error;
+      woken = false;
+      await flush();
+      const waitMs = await claimOnce();
+      if (waitMs === null) return;
+      if (waitMs > 0) await nextWake(waitMs);
+    }
+  }
+
+  async function run(): Promise<void> {
+    try {
+      await turn();
+    } finally {
+      renewal.stop();
+      if (failure !== null || inFlight.size > 0) abortAll();
+    }
+  }
+
+  return {
+    done: run(),
+    async stop(mode) {
+      await frontier.control(CONTROL[mode]);
+      if (mode === "now") abortAll();
+      wake();
+    },
+    wake,
+    view: () => ({ inFlight: inFlight.size, requests, waitingFor }),
+  };
+}

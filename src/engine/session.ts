@@ -1,0 +1,243 @@
+/** One crawl from its seeds to its summary: feeds the seeds, runs the loop, obeys limits and stops, closes what it opened. */
+import { CrawlError } from "../core/errors.ts";
+import type { CrawlStats, FinishReason, StopMode, Summary } from "../core/events.ts";
+import type { Frontier, FrontierCounts } from "../core/frontier.ts";
+import type { Fetcher } from "../core/outcome.ts";
+import type { Output, PageRecord } from "../core/records.ts";
+import type { CrawlRequest } from "../core/request.ts";
+import { admitSeed, makeSkip } from "../rules/admit.ts";
+import { createWriter, flattened, type Reader } from "./output.ts";
+import type { Parts } from "./parts.ts";
+import { outputOf, pageRecord } from "./record.ts";
+import { type Loop, startLoop } from "./run.ts";
+import { bottleneckOf, foldTally } from "./stats.ts";
+
+/** Seeds added in one step, and the queue length above which more seeds are not read. */
+const SEED_BATCH = 500;
+const SEED_BACKLOG = 20_000;
+
+export interface Session {
+  readonly done: Promise<Summary>;
+  stop(mode: StopMode, reason: FinishReason, detail: string | null): Promise<void>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  stats(): Promise<CrawlStats>;
+}
+
+/** Lines of seeds, one URL each; bad ones are logged with their number and skipped. */
+export type SeedLines = Iterable<string> | AsyncIterable<string>;
+
+export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reader | null): Session {
+  const { clock, spec } = parts;
+  const startedAt = clock.now();
+  const cpuAtStart = performance.eventLoopUtilization();
+  let frontier: Frontier | null = null;
+  let fetcher: Fetcher | null = null;
+  let loop: Loop | null = null;
+  let ending: { readonly mode: StopMode; readonly reason: FinishReason; readonly detail: string | null } | null = null;
+  let finishedAt: number | null = null;
+  let lastCounts: FrontierCounts | null = null;
+  const seen = { seeds: 0, seedsReached: 0, bytes: 0, failed: 0, redirected: 0, leftOver: new Map<string, number>() };
+
+  /** Everything that was written, once. */
+  function note({ page }: Output): void {
+    if (page === null) return;
+    seen.bytes += page.bytes;
+    if (page.outcome === "failed") seen.failed++;
+    if (page.outcome === "redirected") seen.redirected++;
+    if (page.depth === 0 && (page.outcome !== "failed" || page.status !== null)) seen.seedsReached++;
+  }
+
+  function limitReached(): FinishReason | null {
+    if (ending !== null) return null;
+    const { bytes, errors } = spec.limits;
+    if (bytes !== null && seen.bytes >= bytes) return "limit-bytes";
+    if (errors !== null && seen.failed > errors) return "limit-errors";
+    if (timeIsUp()) return "limit-time";
+    return null;
+  }
+
+  function timeIsUp(): boolean {
+    return spec.limits.timeMs !== null && clock.now() - startedAt >= spec.limits.timeMs;
+  }
+
+  async function stop(mode: StopMode, reason: FinishReason, detail: string | null): Promise<void> {
+    const stronger = ending === null || STRENGTH[mode] > STRENGTH[ending.mode];
+    if (!stronger || finishedAt !== null) return;
+    ending = { mode, reason: ending?.reason ?? reason, detail: ending?.detail ?? detail };
+    parts.onEvent({ kind: "stopping", mode, reason, detail });
+    await loop?.stop(mode);
+  }
+
+  async function feed(to: Frontier): Promise<void> {
+    let batch: CrawlRequest[] = [];
+    let line = 0;
+    let bad = 0;
+    const add = async () => {
+      if (batch.length === 0) return;
+      const requests = batch;
+      batch = [];
+      await to.add(requests);
+      loop?.wake();
+    };
+    for await (const text of seeds) {
+      line++;
+      if (ending !== null) break;
+      const verdict = admitSeed(text, parts.admit.seed, spec.defaultScheme ?? "try-both");
+      if (verdict.kind === "bad") {
+        bad++;
+        parts.log("warn", "bad seed, skipped", { number: line, seed: text.slice(0, 200), why: verdict.why });
+        continue;
+      }
+      seen.seeds++;
+      parts.admit.scope.addSeed(verdict.request.url);
+      parts.identity.seedHosts.add(verdict.request.host);
+      if (verdict.credentials !== null) parts.identity.auth.set(verdict.request.host, verdict.credentials);
+      batch.push(verdict.request);
+      if (batch.length >= SEED_BATCH) {
+        await add();
+        while (ending === null && (await to.counts()).queued > SEED_BACKLOG) await new Promise<void>((resolve) => clock.after(50, resolve));
+      }
+    }
+    await add();
+    if (seen.seeds === 0 && ending === null)
+      throw new CrawlError(
+        "no-seeds",
+        bad === 0 ? "there is nothing to crawl: no seed URL was given" : `none of the ${bad} seeds is a URL that can be crawled`,
+      );
+    parts.onEvent({ kind: "started", seeds: seen.seeds });
+    await to.seedsComplete();
+    loop?.wake();
+  }
+
+  /** What a limit or stop left in the queue: skipped lines, and the records that redirect chains still owed. */
+  async function leftOver(of: Frontier, write: (outputs: readonly Output[]) => void): Promise<void> {
+    const counts = await of.counts();
+    const waiting = counts.queued + counts.delayed;
+    if (waiting === 0) return;
+    const reason = ending === null ? "page-limit" : "stopped";
+    seen.leftOver.set(reason, waiting);
+    const owed = (counts.tally.get("outcome:redirected") ?? 0) > seen.redirected;
+    if (!parts.admit.skipped && !owed) return;
+    let batch: Output[] = [];
+    for await (const request of of.remaining()) {
+      const { url, referrer, depth } = request;
+      const skip = makeSkip(parts.admit.seed, { url, referrer, depth, reason });
+      batch.push({ ...outputOf(null, false, [skip]), owed: request.rest?.owed ?? [] });
+      if (batch.length < 256) continue;
+      write(batch);
+      batch = [];
+    }
+    write(flattened(batch));
+  }
+
+  function finishReason(counts: FrontierCounts): FinishReason {
+    if (ending !== null) return ending.reason;
+    const waiting = counts.queued + counts.delayed;
+    return spec.limits.pages !== null && counts.counted >= spec.limits.pages && waiting > 0 ? "limit-pages" : "finished";
+  }
+
+  async function run(): Promise<Summary> {
+    let timer: { cancel(): void } | null = null;
+    let failure: { readonly error: unknown } | null = null;
+    try {
+      const write = createWriter(parts, reader, note);
+      const opening = parts.openFetcher();
+      opening.catch(() => undefined); // awaited below; this keeps a failure of the frontier from leaving it unhandled
+      const store = await parts.openFrontier({ write, crashed: (request, crashes) => crashedOutput(parts, request, crashes) });
+      frontier = store;
+      fetcher = await opening;
+      const alwaysOpen = { open: () => true, onOpen: () => undefined };
+      loop = startLoop({
+        parts,
+        frontier: store,
+        fetcher,
+        gate: reader()?.gate ?? alwaysOpen,
+        afterSettle: limitReached,
+        onLimit: (reason) => stop("flight", reason, null),
+      });
+      // A stop that came while things were opening.
+      if (ending !== null) await loop.stop(ending.mode);
+      if (spec.limits.timeMs !== null) timer = clock.after(spec.limits.timeMs, () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
+      await Promise.all([
+        loop.done,
+        feed(store).catch(async (error) => {
+          await loop?.stop("now");
+          throw error;
+        }),
+      ]);
+      lastCounts = await store.counts();
+      await leftOver(store, write);
+      finishedAt = clock.now();
+      const summary: Summary = {
+        ...(await stats()),
+        finishReason: finishReason(lastCounts),
+        detail: ending?.detail ?? null,
+        seeds: seen.seeds,
+        seedsReached: seen.seedsReached,
+        slowestHosts: await store.hosts(5),
+        files: parts.sinks.map((sink) => sink.name),
+      };
+      for (const sink of parts.sinks) await sink.close();
+      parts.onEvent({ kind: "finished", summary });
+      return summary;
+    } catch (error) {
+      failure = { error };
+      throw error;
+    } finally {
+      timer?.cancel();
+      finishedAt ??= clock.now();
+      await closeAll(failure);
+    }
+  }
+
+  /** Closes everything; a failure to close is told only when nothing worse happened. */
+  async function closeAll(failure: { readonly error: unknown } | null): Promise<void> {
+    const results = await Promise.allSettled([...parts.sinks.map((sink) => sink.close()), fetcher?.[Symbol.asyncDispose](), frontier?.[Symbol.asyncDispose]()]);
+    const broken = results.find((result) => result.status === "rejected");
+    reader()?.end(failure ?? (broken === undefined ? null : { error: broken.reason }));
+    if (failure === null && broken !== undefined) throw broken.reason;
+  }
+
+  async function stats(): Promise<CrawlStats> {
+    const counts = lastCounts ?? (await frontier?.counts()) ?? null;
+    const elapsedMs = (finishedAt ?? clock.now()) - startedAt;
+    const view = loop?.view() ?? { inFlight: 0, requests: 0, waitingFor: null };
+    const loopCpuShare = performance.eventLoopUtilization(cpuAtStart).utilization;
+    return foldTally(counts, { elapsedMs, ...view, loopCpuShare, leftOver: seen.leftOver, bottleneck: bottleneckOf(view, spec.concurrency, loopCpuShare) });
+  }
+
+  const done = run();
+  return {
+    done,
+    stop,
+    async pause() {
+      await frontier?.control("pause");
+    },
+    async resume() {
+      if (ending === null) await frontier?.control("run");
+      loop?.wake();
+    },
+    stats,
+  };
+}
+
+const STRENGTH: Readonly<Record<StopMode, number>> = { queue: 1, flight: 2, now: 3 };
+
+/** The record of a request whose lease was lost to crashes (product contract, section 5). */
+function crashedOutput(parts: Parts, request: CrawlRequest, crashes: number): Output {
+  const page: PageRecord = pageRecord({
+    request,
+    outcome: "failed",
+    status: null,
+    attempts: crashes,
+    facts: { startedAt: parts.clock.epoch(), durationMs: 0 },
+    response: null,
+    extraction: null,
+    error: { code: "crashed", message: `the worker died ${crashes} times while it fetched this page` },
+    location: null,
+    digest: false,
+  });
+  const output = outputOf(page, parts.admit.scope.lists(page.url));
+  return request.rest?.owed === undefined ? output : { ...output, owed: request.rest.owed };
+}
