@@ -1,0 +1,81 @@
+/** Records to JSON Lines in one buffer, byte for byte what JSON.stringify gives. Writes no file. */
+import type { PageRecord } from "../core/records.ts";
+
+/** What a line is appended to: a buffer that grows with its largest content and is emptied by its owner. */
+export interface LineBuffer {
+  /** Bytes held. */
+  readonly size: number;
+  text(part: string): void;
+  /** A view of what is held, valid until the next `text`; the buffer is empty afterwards. */
+  take(): Uint8Array;
+}
+
+const USUAL_BYTES = 128 * 1024;
+
+export function lineBuffer(): LineBuffer {
+  let bytes = Buffer.allocUnsafe(USUAL_BYTES);
+  let size = 0;
+  return {
+    get size() {
+      return size;
+    },
+    text(part) {
+      // A UTF-16 unit takes at most three bytes in UTF-8.
+      const most = size + part.length * 3;
+      if (most > bytes.length) {
+        const larger = Buffer.allocUnsafe(Math.max(most, bytes.length * 2));
+        bytes.copy(larger, 0, 0, size);
+        bytes = larger;
+      }
+      size += bytes.write(part, size);
+    },
+    take() {
+      const taken = bytes.subarray(0, size);
+      if (bytes.length > USUAL_BYTES) bytes = Buffer.allocUnsafe(USUAL_BYTES);
+      size = 0;
+      return taken;
+    },
+  };
+}
+
+const NEEDS_ESCAPES = /["\\\u0000-\u001f\ud800-\udfff]/;
+
+function quoted(text: string): string {
+  return NEEDS_ESCAPES.test(text) ? JSON.stringify(text) : `"${text}"`;
+}
+
+function encoded(value: unknown): string | undefined {
+  if (typeof value === "string") return quoted(value);
+  if (value === null) return "null";
+  // Undefined and functions give undefined: the field is left out, as JSON.stringify does.
+  return JSON.stringify(value);
+}
+
+/**
+ * Appends a page record as one line, with these fields in this order, or all of the record.
+ * The links are a piece of their own: they are ASCII, and one title that is not would make the engine treat the whole line as two-byte text
+ * (measured with 60 links: 6 µs instead of 11 for JSON.stringify and one write).
+ */
+export function appendPage(line: LineBuffer, page: PageRecord, fields: readonly string[] | null): void {
+  let part = "";
+  let separator = "{";
+  // `as`: only read, by names that are fields of the record or absent from it.
+  const record = page as unknown as Readonly<Record<string, unknown>>;
+  for (const field of fields ?? Object.keys(page)) {
+    const value = record[field];
+    const json = encoded(value);
+    if (json === undefined) continue;
+    if (typeof value === "object" && value !== null) {
+      line.text(`${part}${separator}"${field}":`);
+      line.text(json);
+      part = "";
+    } else part += `${separator}"${field}":${json}`;
+    separator = ",";
+  }
+  line.text(separator === "{" ? "{}\n" : `${part}}\n`);
+}
+
+/** Appends any other record as one line. */
+export function appendRecord(line: LineBuffer, record: object): void {
+  line.text(`${JSON.stringify(record)}\n`);
+}
