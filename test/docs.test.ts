@@ -118,7 +118,7 @@ test("docs/records.md names every field, outcome, error code and skip reason, an
   const document = read("docs/records.md");
   const section = (title: string) => {
     const body = document.split(/^## /m).find((part) => part.startsWith(`${title}\n`)) ?? "";
-    return [...body.matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1] ?? "");
+    return [...body.matchAll(/^\| `([^`]+)` +\|/gm)].map((match) => match[1] ?? "");
   };
   assert.deepEqual(section("Page records"), fields("PageRecord"));
   assert.deepEqual(section("Outcomes"), union("Outcome"));
