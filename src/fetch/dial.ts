@@ -1,5 +1,5 @@
 /** Opens connections: name → checked addresses → TCP → proxy tunnel → TLS. The address that was checked is the one connected to. */
-import { connect as tcpConnect, isIP, type Socket } from "node:net";
+import { isIP, type Socket, connect as tcpConnect } from "node:net";
 import { createSecureContext, type SecureContext, connect as tlsConnect } from "node:tls";
 import type { Clock, Timer } from "../core/clock.ts";
 import { type AddressGuard, isLocalAddress } from "../rules/address.ts";

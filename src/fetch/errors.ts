@@ -16,6 +16,8 @@ export const FAILURES = {
   idleTimeout: failure("timeout", true, "the server stopped sending"),
   totalTimeout: failure("timeout", true, "the answer took too long"),
   cut: failure("reset", true, "the answer ended too early"),
+  codingCut: failure("reset", true, "the compressed body ends too early"),
+  codingDamaged: failure("decode", false, "the body is not compressed as its Content-Encoding says"),
   blocked: failure("blocked-address", false, "the address is not public"),
   transferCoding: failure("protocol", false, "unknown transfer coding"),
   proxyCredentials: failure("connect", false, "the proxy asks for credentials"),
@@ -65,7 +67,8 @@ export function toFailure(error: unknown, headSeen: boolean, during: "tls" | nul
   if (known) return known;
   if (code.startsWith("EAI_")) return failure("dns", true, "host name lookup failed");
   if (code.startsWith("HPE_")) return failure("protocol", headSeen, headSeen ? "the body is not valid HTTP" : "the answer is not valid HTTP");
-  if (code.startsWith("ERR_SSL") || code.startsWith("ERR_TLS") || code.includes("CERT") || code.includes("CRL")) return failure("tls", false, "TLS handshake failed");
+  if (code.startsWith("ERR_SSL") || code.startsWith("ERR_TLS") || code.includes("CERT") || code.includes("CRL"))
+    return failure("tls", false, "TLS handshake failed");
   return during === "tls" ? failure("tls", false, "TLS handshake failed") : failure("reset", true, "connection failed");
 }
 

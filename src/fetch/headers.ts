@@ -13,7 +13,7 @@ export interface HeaderOptions {
   readonly headers: Readonly<Record<string, string>>;
   readonly hosts: Readonly<Record<string, { readonly headers?: Readonly<Record<string, string>> | undefined }>>;
   /** Host (with or without port) → `user:password`. */
-  readonly auth: Readonly<Record<string, string>>;
+  readonly auth: ReadonlyMap<string, string>;
   /** Host keys of the crawl's seeds. */
   readonly seedHosts: ReadonlySet<string>;
 }
@@ -43,6 +43,11 @@ export function basic(credentials: string): string {
   return `Basic ${Buffer.from(credentials, "utf8").toString("base64")}`;
 }
 
+/** `user:password` for a host: the entry with its port goes before the one without. */
+export function hostCredentials(options: HeaderOptions, hostKey: string, hostname: string): string | undefined {
+  return options.auth.get(hostKey) ?? options.auth.get(hostname);
+}
+
 /** Headers of every plain request to an origin. */
 export function originHeaders(options: HeaderOptions, hostKey: string, hostname: string): HeaderList {
   const fields = new Map<string, readonly [string, string]>();
@@ -55,7 +60,7 @@ export function originHeaders(options: HeaderOptions, hostKey: string, hostname:
   for (const [name, value] of Object.entries(options.headers)) {
     if (seed || !PRIVATE.has(name.toLowerCase())) set(name, value);
   }
-  const credentials = options.auth[hostKey] ?? options.auth[hostname];
+  const credentials = hostCredentials(options, hostKey, hostname);
   if (credentials !== undefined) set("Authorization", basic(credentials));
   for (const [name, value] of Object.entries(options.hosts[hostKey]?.headers ?? {})) set(name, value);
   return [...fields.values()].flat();

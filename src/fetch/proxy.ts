@@ -28,7 +28,9 @@ export function proxyOptions(given: readonly string[], env: Readonly<Record<stri
   };
   const noProxy = read("NO_PROXY");
   // HTTP_PROXY in capitals is a request header in CGI (httpoxy), so curl does not read it; a crawler is not run by one, and users expect it.
-  return given.length > 0 ? { http: given, https: given, noProxy } : { http: list("HTTP_PROXY", "ALL_PROXY"), https: list("HTTPS_PROXY", "ALL_PROXY"), noProxy };
+  return given.length > 0
+    ? { http: given, https: given, noProxy }
+    : { http: list("HTTP_PROXY", "ALL_PROXY"), https: list("HTTPS_PROXY", "ALL_PROXY"), noProxy };
 }
 
 /** Picks the proxy for a new connection, in turn; null: go direct. Throws `invalid-options` for what is not an http or https proxy. */
@@ -79,7 +81,12 @@ function compileNoProxy(list: string): (hostname: string, port: number) => boole
 const MAX_TUNNEL_HEAD = 16 * 1024;
 
 /** Asks a proxy for a tunnel (RFC 9110 §9.3.6) on a connected socket; null: the tunnel stands and nothing of it has been read. */
-export function openTunnel(socket: Socket, proxy: Proxy, target: { readonly hostname: string; readonly port: number }, callback: (failure: Failure | null) => void): void {
+export function openTunnel(
+  socket: Socket,
+  proxy: Proxy,
+  target: { readonly hostname: string; readonly port: number },
+  callback: (failure: Failure | null) => void,
+): void {
   const authority = `${target.hostname.includes(":") ? `[${target.hostname}]` : target.hostname}:${target.port}`;
   const authorization = proxy.authorization === null ? "" : `Proxy-Authorization: ${proxy.authorization}\r\n`;
   let head = "";

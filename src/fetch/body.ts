@@ -1,0 +1,219 @@
+/** Content codings: the bytes of a body as they came → the bytes that were meant, never more than a limit. Does not read from sockets. */
+import {
+  type BrotliOptions,
+  brotliDecompressSync,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createInflateRaw,
+  createZstdDecompress,
+  gunzipSync,
+  inflateRawSync,
+  inflateSync,
+  type ZlibOptions,
+  type ZstdOptions,
+  zstdDecompressSync,
+} from "node:zlib";
+import { errorCode } from "./errors.ts";
+
+export type Coding = "gzip" | "deflate" | "br" | "zstd";
+
+/** `list`: in the order applied by the server, outermost last. `unsupported`: what cannot be undone, in words. */
+export type Codings =
+  | { readonly kind: "none" }
+  | { readonly kind: "list"; readonly codings: readonly Coding[] }
+  | { readonly kind: "unsupported"; readonly message: string };
+
+export interface Decoded {
+  readonly body: Uint8Array;
+  /** There was more than the limit. */
+  readonly truncated: boolean;
+  /** `cut`: the stream ends before its end mark. `damaged`: it is not what the header says. `body` is what could be read before. */
+  readonly problem: "cut" | "damaged" | null;
+}
+
+/** More layers than this are no accident (RFC 9110 §8.4 sets no limit). */
+const MAX_LAYERS = 5;
+/** Up to this much is decoded at once in memory; larger bodies in pieces beside the loop. */
+const SYNC_WIRE = 256 * 1024;
+/** What a body may become when decoded at once: this much, or so many times its size. Beyond it is decoded in pieces, so that a bomb cannot hold up the loop. */
+const SYNC_OUTPUT = 1024 * 1024;
+const SYNC_RATIO = 40;
+const PIECE = 64 * 1024;
+
+const NAMES: ReadonlyMap<string, Coding> = new Map([
+  ["gzip", "gzip"],
+  ["x-gzip", "gzip"],
+  ["deflate", "deflate"],
+  ["x-deflate", "deflate"],
+  ["br", "br"],
+  ["zstd", "zstd"],
+]);
+/** Registered codings that nobody may send unasked; a body in them cannot be read. */
+const UNSUPPORTED: ReadonlySet<string> = new Set(["compress", "x-compress", "dcb", "dcz", "exi", "pack200-gzip", "sdch", "bzip2", "x-bzip2", "xz", "lzma"]);
+const NONE: Codings = { kind: "none" };
+const SINGLE: ReadonlyMap<string, Codings> = new Map([...NAMES].map(([name, coding]) => [name, { kind: "list", codings: [coding] }]));
+
+/** Reads Content-Encoding, one entry per header line. Names nobody knows (a charset, "none") are mislabels: the body is taken as not encoded. */
+export function parseCodings(field: string | readonly string[] | undefined): Codings {
+  if (field === undefined) return NONE;
+  const text = typeof field === "string" ? field : field.join(",");
+  const single = SINGLE.get(text);
+  if (single) return single;
+  const codings: Coding[] = [];
+  for (const part of text.split(",")) {
+    const name = part.trim().toLowerCase();
+    if (UNSUPPORTED.has(name)) return { kind: "unsupported", message: `the content coding ${name} is not supported` };
+    const coding = NAMES.get(name);
+    if (coding) codings.push(coding);
+  }
+  if (codings.length > MAX_LAYERS) return { kind: "unsupported", message: "too many content codings" };
+  return codings.length === 0 ? NONE : { kind: "list", codings };
+}
+
+/**
+ * Undoes `codings`, at most `limit` bytes of output in any layer. Small bodies come back at once, others as a promise; neither ever throws for bad input.
+ * A layer that is announced but not there is skipped.
+ */
+export function decodeBody(wire: Uint8Array, codings: readonly Coding[], limit: number): Decoded | Promise<Decoded> {
+  if (wire.byteLength === 0) return { body: wire, truncated: false, problem: null };
+  if (wire.byteLength <= SYNC_WIRE) {
+    let body: Uint8Array | null = wire;
+    for (let i = codings.length - 1; i >= 0 && body; i--) body = decodeSync(body, codings[i]!, limit); // i is within the list
+    if (body) return { body, truncated: false, problem: null };
+  }
+  return decodePieces(wire, codings, limit);
+}
+
+/** One layer at once; null when it is too large, damaged or cut: the slow way then tells which. */
+function decodeSync(wire: Uint8Array, coding: Coding, limit: number): Uint8Array | null {
+  if (wire.byteLength === 0 || isPlain(wire, coding)) return wire;
+  const maxOutputLength = Math.min(limit, Math.max(SYNC_OUTPUT, wire.byteLength * SYNC_RATIO));
+  const options = { maxOutputLength, chunkSize: Math.min(Math.max(wire.byteLength * 6, 4096), 256 * 1024) };
+  try {
+    switch (coding) {
+      case "gzip":
+        return gunzipSync(wire, options);
+      case "deflate":
+        return hasZlibHeader(wire) ? inflateSync(wire, options) : inflateRawSync(wire, options);
+      case "br":
+        return brotliDecompressSync(wire, options);
+      case "zstd":
+        return zstdDecompressSync(wire, options);
+    }
+  } catch (error) {
+    if (isInputError(error)) return null;
+    throw error;
+  }
+}
+
+async function decodePieces(wire: Uint8Array, codings: readonly Coding[], limit: number): Promise<Decoded> {
+  let body = wire;
+  let truncated = false;
+  for (let i = codings.length - 1; i >= 0; i--) {
+    const coding = codings[i]!; // i is within the list
+    if (body.byteLength === 0 || isPlain(body, coding)) continue;
+    const layer = await decodeLayer(body, coding, limit);
+    if (layer.problem && !truncated) {
+      if (looksLikePage(body)) continue;
+      return layer;
+    }
+    body = layer.body;
+    truncated ||= layer.truncated;
+  }
+  return { body, truncated, problem: null };
+}
+
+async function decodeLayer(wire: Uint8Array, coding: Coding, limit: number): Promise<Decoded> {
+  if (coding !== "deflate" || !hasZlibHeader(wire)) return inflatePieces(wire, coding, limit, true);
+  const wrapped = await inflatePieces(wire, coding, limit, false);
+  // Raw data may start like a zlib header by chance.
+  if (wrapped.problem !== "damaged" || wrapped.body.byteLength > 0) return wrapped;
+  const raw = await inflatePieces(wire, coding, limit, true);
+  return raw.problem ? wrapped : raw;
+}
+
+function inflatePieces(wire: Uint8Array, coding: Coding, limit: number, raw: boolean): Promise<Decoded> {
+  return new Promise((resolve, reject) => {
+    const stream = openStream(coding, raw);
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    const finish = (truncated: boolean, problem: Decoded["problem"]) => {
+      stream.removeAllListeners("data");
+      resolve({ body: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, length), truncated, problem }); // one piece is there
+    };
+    stream.on("data", (piece: Buffer) => {
+      if (length + piece.byteLength > limit) {
+        pieces.push(piece.subarray(0, limit - length));
+        length = limit;
+        finish(true, null);
+        stream.destroy();
+        return;
+      }
+      pieces.push(piece);
+      length += piece.byteLength;
+    });
+    stream.on("end", () => finish(false, null));
+    stream.on("error", (error) => {
+      if (isInputError(error)) finish(false, errorCode(error) === "Z_BUF_ERROR" ? "cut" : "damaged");
+      else reject(error);
+    });
+    stream.end(wire);
+  });
+}
+
+function openStream(coding: Coding, raw: boolean) {
+  const options: ZlibOptions & BrotliOptions & ZstdOptions = { chunkSize: PIECE };
+  switch (coding) {
+    case "gzip":
+      return createGunzip(options);
+    case "deflate":
+      return raw ? createInflateRaw(options) : createInflate(options);
+    case "br":
+      return createBrotliDecompress(options);
+    case "zstd":
+      return createZstdDecompress(options);
+  }
+}
+
+/** The codes zlib, brotli and zstd give for input they do not like, and for output over the limit. */
+function isInputError(error: unknown): boolean {
+  const code = errorCode(error);
+  return (
+    code.startsWith("Z_") || code.startsWith("ERR__ERROR_") || code.startsWith("ERR_BROTLI") || code.startsWith("ZSTD_") || code === "ERR_BUFFER_TOO_LARGE"
+  );
+}
+
+/** CMF and FLG of RFC 1950 §2.2: method 8 and a checksum. */
+function hasZlibHeader(wire: Uint8Array): boolean {
+  const [first = 0, second = 0] = wire;
+  return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
+}
+
+/** gzip and zstd begin with fixed bytes: without them, what reads as text was never encoded, whatever the header says. */
+function isPlain(wire: Uint8Array, coding: Coding): boolean {
+  if (coding === "gzip") return (wire[0] !== 0x1f || (wire[1] ?? 0x8b) !== 0x8b) && looksLikeText(wire);
+  if (coding !== "zstd" || wire.byteLength < 4) return false;
+  const magic = (wire[0]! | (wire[1]! << 8) | (wire[2]! << 16) | (wire[3]! << 24)) >>> 0; // four bytes are there
+  return magic !== 0xfd2fb528 && (magic & 0xfffffff0) >>> 0 !== 0x184d2a50 && looksLikeText(wire);
+}
+
+/** No control characters but white space (and ESC, for ISO-2022) among the first 512 bytes, or a byte order mark in front. */
+function looksLikeText(wire: Uint8Array): boolean {
+  if ((wire[0] === 0xff && wire[1] === 0xfe) || (wire[0] === 0xfe && wire[1] === 0xff)) return true;
+  const end = Math.min(wire.byteLength, 512);
+  for (let i = 0; i < end; i++) {
+    const byte = wire[i]!; // i < end
+    if (byte < 0x20 && byte !== 0x09 && byte !== 0x0a && byte !== 0x0c && byte !== 0x0d && byte !== 0x1b) return false;
+    if (byte === 0x7f) return false;
+  }
+  return true;
+}
+
+/** Markup or JSON for sure: what deflate and brotli, which have no fixed first bytes, failed to read was then never encoded. */
+function looksLikePage(wire: Uint8Array): boolean {
+  if (wire.byteLength < 8 || !looksLikeText(wire)) return false;
+  let i = wire[0] === 0xef && wire[1] === 0xbb && wire[2] === 0xbf ? 3 : 0;
+  while (i < wire.byteLength && wire[i]! <= 0x20) i++; // i is within
+  return wire[i] === 0x3c || wire[i] === 0x7b || wire[i] === 0x5b;
+}

@@ -1,0 +1,377 @@
+/** One exchange → FetchOutcome, over HTTP/1.1. The only room that opens sockets to the crawled web; it does not wait for hosts, follow redirects or try again. */
+import type { Clock } from "../core/clock.ts";
+import { CrawlError } from "../core/errors.ts";
+import type { Cookie } from "../core/frontier.ts";
+import type { Fetcher } from "../core/outcome.ts";
+import type { CrawlRequest, HostKey } from "../core/request.ts";
+import { compileAddressGuard } from "../rules/address.ts";
+import { parseCodings } from "./body.ts";
+import { createConnections, type Host, type Slot } from "./connections.ts";
+import { createDialler } from "./dial.ts";
+import { createResolver, type Lookup } from "./dns.ts";
+import { errorCode, FAILURES, type Failure, toFailure } from "./errors.ts";
+import { checkHeaders, type HeaderList, type HeaderOptions, hostCredentials, originHeaders, type RawHeaders, rawField, requestHeaders } from "./headers.ts";
+import { createJob, type Job, keepPiece } from "./job.ts";
+import { aborted, answered, contentTypeOf, failed, isRedirect, locationOf, type OutcomeRules } from "./outcome.ts";
+import { compileProxies, proxyOptions } from "./proxy.ts";
+import { createSweep } from "./timers.ts";
+import { type ClientConstructor, type Dispatcher, loadClient } from "./undici.ts";
+
+/** Where a cookie was set or is to be sent. */
+export interface CookiePlace {
+  /** Hostname without port. */
+  readonly host: string;
+  /** Path without query. */
+  readonly path: string;
+  readonly secure: boolean;
+}
+
+/** Plain values of the spec (core/spec.ts), durations in ms, sizes in bytes. */
+export interface FetcherOptions {
+  /** Whole exchange. Connecting (name, TCP, proxy, TLS) may take 10 s of it; between two pieces of a body 15 s may pass. */
+  readonly timeoutMs: number;
+  /** Most decoded bytes of a body. */
+  readonly maxBodySize: number;
+  readonly types: "text" | "html" | "all";
+  /** Whether a body of this Content-Type is downloaded (rules/media-type.ts). */
+  readonly wantsBody: (contentType: string | null, types: "text" | "html" | "all") => boolean;
+  readonly userAgent: string;
+  /** Sent with every request; Authorization and Cookie to `seedHosts` only. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly hosts: Readonly<Record<HostKey, { readonly concurrency?: number | undefined; readonly headers?: Readonly<Record<string, string>> | undefined }>>;
+  /** Host (key, or name without port) → `user:password`. May grow. */
+  readonly auth: ReadonlyMap<string, string>;
+  /** Hosts of the seeds. May grow. */
+  readonly seedHosts: ReadonlySet<HostKey>;
+  /** Proxies that take turns; empty: those of `environment`. */
+  readonly proxy: readonly string[];
+  /** Variables HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY are read from here. Absent: none. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  readonly insecure: boolean;
+  readonly addresses: { readonly refusePrivate: boolean; readonly allow: readonly string[] };
+  /** Most connections to one origin, unless `hosts` says otherwise. */
+  readonly perHostConcurrency: number;
+  /** Replaces the system's resolver. */
+  readonly lookup?: Lookup;
+  readonly parseRetryAfter?: (value: string, nowEpochMs: number) => number | null;
+  readonly cookieHeader?: (jar: readonly Cookie[], place: CookiePlace, nowEpochMs: number) => string | null;
+  readonly parseSetCookie?: (line: string, place: CookiePlace, nowEpochMs: number) => Cookie | null;
+}
+
+const CONNECT_MS = 10_000;
+const IDLE_MS = 15_000;
+/** What is left of an unwanted body is read when it is no more than this, so that the connection can be kept; else the connection is closed. */
+const DRAIN_BYTES = 64 * 1024;
+/** Coded bytes beyond the limit on decoded ones that are still read: a body that does not compress grows a little. */
+const CODING_MARGIN = 64 * 1024;
+
+/**
+ * Opens no connection and loads no undici before the first fetch. Throws `invalid-options` for headers, proxies and addresses that cannot be.
+ *
+ * Timeouts are found by one sweep every 10 to 250 ms. A pooled connection that turns out dead before a byte of the answer came is replaced once, silently: onStart
+ * is not called again, but `sinceStartMs` counts from the second start, so that a host with a fixed delay gets its rest after the request it saw last.
+ */
+export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
+  const headerOptions: HeaderOptions = options;
+  checkHeaders(headerOptions);
+  const guard = compileAddressGuard(options.addresses);
+  const proxies = proxyOptions(options.proxy, options.environment ?? {});
+  const connectMs = Math.min(CONNECT_MS, options.timeoutMs);
+  const tickMs = Math.min(250, Math.max(10, Math.floor(options.timeoutMs / 20)));
+  const quietSweeps = Math.ceil(Math.min(IDLE_MS, options.timeoutMs) / tickMs) + 1;
+  let Client: ClientConstructor | null = null;
+  let early: Job[] = [];
+  let disposed = false;
+
+  const sweep = createSweep<Job>(clock, tickMs, checkDeadlines);
+  const dialler = createDialler({
+    clock,
+    resolver: createResolver(clock, options.lookup),
+    guard,
+    guarded: options.addresses.refusePrivate,
+    insecure: options.insecure,
+  });
+  const proxyCount = Math.max(proxies.http.length, proxies.https.length);
+  const connections = createConnections({
+    client: () => {
+      if (Client) return Client;
+      throw new CrawlError("internal", "a connection was opened before undici was loaded");
+    },
+    dialler,
+    selectProxy: compileProxies(proxies),
+    proxies: proxyCount,
+    start,
+    handler: createHandler,
+    failed: fail,
+  });
+  const rules: OutcomeRules = {
+    now: clock.now,
+    epoch: clock.epoch,
+    limit: limitOf,
+    retryAfter: (value, now) => options.parseRetryAfter?.(value, now) ?? null,
+    setCookies: readCookies,
+  };
+
+  return {
+    fetch: (exchange) =>
+      new Promise((resolve, reject) => {
+        const host = hostOf(exchange.request);
+        const job = createJob({ exchange, host, resolve, reject, startedAt: clock.epoch(), beganAt: clock.now() }, exchange.maxBytes ?? options.maxBodySize);
+        if (disposed) return resolve(aborted(job, rules));
+        sweep.watch(job);
+        if (Client) return connections.place(job);
+        early.push(job);
+        if (early.length === 1) loadClient().then(begin, cannotLoad);
+      }),
+    abort(exchange) {
+      const job = sweep.items().find((watched) => watched.exchange === exchange);
+      if (job) abort(job);
+    },
+    abortAll,
+    async [Symbol.asyncDispose]() {
+      disposed = true;
+      abortAll();
+      await connections.close();
+    },
+  };
+
+  function begin(loaded: ClientConstructor): void {
+    Client = loaded;
+    const jobs = early;
+    early = [];
+    for (const job of jobs) if (!job.over) connections.place(job);
+  }
+
+  function cannotLoad(cause: unknown): void {
+    for (const job of early) job.reject(new CrawlError("internal", "undici cannot be loaded", { cause }));
+    early = [];
+  }
+
+  function abortAll(): void {
+    for (const job of [...sweep.items()]) abort(job);
+  }
+
+  function hostOf(request: CrawlRequest): Host {
+    const { url } = request;
+    const origin = url.slice(0, pathStart(url));
+    const known = connections.host(origin);
+    if (known) return known;
+    const { protocol, hostname, port } = new URL(origin);
+    const secure = protocol === "https:";
+    const host: Host = {
+      origin,
+      secure,
+      hostname: hostname.replace(/^\[|\]$/g, ""),
+      port: port ? Number(port) : secure ? 443 : 80,
+      limit: Math.max(options.hosts[request.host]?.concurrency ?? options.perHostConcurrency, proxyCount),
+      resume: { session: null },
+      headers: [],
+      stamp: "",
+      slots: 0,
+      busy: 0,
+      idle: [],
+      waiting: [],
+    };
+    connections.addHost(host);
+    return host;
+  }
+
+  function limitOf(job: Job): number {
+    return job.exchange.maxBytes ?? options.maxBodySize;
+  }
+
+  function headersOf(job: Job): HeaderList {
+    const { host, exchange } = job;
+    const { request, cookies } = exchange;
+    const stamp = `${options.seedHosts.has(request.host)} ${hostCredentials(headerOptions, request.host, host.hostname) ?? ""}`;
+    if (host.stamp !== stamp) {
+      host.stamp = stamp;
+      host.headers = originHeaders(headerOptions, request.host, host.hostname);
+    }
+    if (request.rest === null && cookies === null) return host.headers;
+    const jar = cookies && options.cookieHeader ? options.cookieHeader(cookies, placeOf(job), clock.epoch()) : null;
+    return requestHeaders(host.headers, request, jar ?? "");
+  }
+
+  function placeOf(job: Job): CookiePlace {
+    const { url } = job.exchange.request;
+    const query = url.indexOf("?");
+    const path = url.slice(pathStart(url), query < 0 ? url.length : query);
+    return { host: job.host.hostname, path: path === "" ? "/" : path, secure: job.host.secure };
+  }
+
+  function readCookies(lines: readonly string[], job: Job): readonly Cookie[] | null {
+    const { parseSetCookie } = options;
+    if (!parseSetCookie) return null;
+    const place = placeOf(job);
+    const cookies = lines.map((line) => parseSetCookie(line, place, clock.epoch())).filter((cookie) => cookie !== null);
+    return cookies.length > 0 ? cookies : null;
+  }
+
+  function start(slot: Slot): void {
+    const { job } = slot;
+    if (!job) return;
+    const now = clock.now();
+    if (!job.resent) job.deadline = now + options.timeoutMs;
+    job.connectBy = now + connectMs;
+    job.quiet = 0;
+    const { rest } = job.exchange.request;
+    const target = targetOf(job.exchange.request);
+    slot.client.dispatch(
+      {
+        path: slot.proxy && !slot.host.secure ? slot.host.origin + target : target,
+        // undici checks the method's form itself.
+        method: (rest?.method ?? "GET") as Dispatcher.HttpMethod,
+        headers: slot.proxy?.authorization && !slot.host.secure ? [...headersOf(job), "Proxy-Authorization", slot.proxy.authorization] : headersOf(job),
+        body: rest?.body ?? null,
+        blocking: false,
+      },
+      slot.handler,
+    );
+  }
+
+  /** The callbacks of a slot, made once per connection slot; `slot.job` is null once the exchange is over, whatever undici still says. */
+  function createHandler(slotOf: () => Slot): Dispatcher.DispatchHandler {
+    return {
+      onRequestStart() {
+        const { job, local } = slotOf();
+        if (!job) return;
+        job.local = local;
+        job.startAt = clock.now();
+        if (job.started) return;
+        job.started = true;
+        job.exchange.onStart();
+      },
+      onResponseStarted() {
+        const { job } = slotOf();
+        if (!job) return;
+        job.answered = true;
+        job.quiet = 0;
+      },
+      onResponseStart(_, status, headers) {
+        const { job } = slotOf();
+        // 1xx are not the answer (RFC 9110 §15.2).
+        if (job && status >= 200) onHead(job, status, headers);
+      },
+      onResponseData(_, piece) {
+        const { job } = slotOf();
+        if (job) onBody(job, piece);
+      },
+      onResponseEnd() {
+        const slot = slotOf();
+        const { job } = slot;
+        if (!job) return;
+        slot.served++;
+        complete(job, true);
+      },
+      onResponseError(_, error) {
+        const { job } = slotOf();
+        if (job) onError(job, error);
+      },
+    };
+  }
+
+  function onHead(job: Job, status: number, raw: RawHeaders): void {
+    job.headAt = clock.now();
+    job.quiet = 0;
+    job.status = status;
+    job.raw = raw;
+    const transfer = rawField(raw, "transfer-encoding");
+    if (transfer !== undefined && !/^(chunked|identity)$/i.test(String(transfer).trim())) return fail(job, FAILURES.transferCoding);
+    if (isRedirect(status) && locationOf(raw) !== null) job.use = "redirect";
+    else if (job.exchange.maxBytes === null && !options.wantsBody(contentTypeOf(raw), options.types)) job.use = "skip";
+    if (job.use === "keep") {
+      const coding = rawField(raw, "content-encoding");
+      if (coding === undefined) return;
+      job.codings = parseCodings(coding);
+      if (job.codings.kind === "list") job.limit += CODING_MARGIN;
+      return;
+    }
+    const length = rawField(raw, "content-length");
+    const known = transfer === undefined && typeof length === "string" ? Number(length) : null;
+    const empty = status === 204 || status === 304 || job.exchange.request.rest?.method === "HEAD";
+    if (!empty && (known === null ? job.use === "skip" : known > DRAIN_BYTES)) complete(job, false);
+  }
+
+  function onBody(job: Job, piece: Uint8Array): void {
+    job.quiet = 0;
+    job.wire += piece.byteLength;
+    if (job.use !== "keep") {
+      if (job.wire > DRAIN_BYTES) complete(job, false);
+      return;
+    }
+    if (job.kept + piece.byteLength <= job.limit) return keepPiece(job, piece);
+    if (job.limit > job.kept) keepPiece(job, piece.subarray(0, job.limit - job.kept));
+    job.cut = true;
+    complete(job, false);
+  }
+
+  function onError(job: Job, error: unknown): void {
+    const code = errorCode(error);
+    if (code === "" || code === "ERR_ASSERTION") {
+      end(job, false);
+      return job.reject(new CrawlError("internal", `the exchange broke: ${job.exchange.request.url}`, { cause: error }));
+    }
+    const failure = toFailure(error, job.headAt >= 0);
+    const idempotent = (job.exchange.request.rest?.method ?? "GET") === "GET" || job.exchange.request.rest?.method === "HEAD";
+    if (failure.code === "reset" && !job.answered && !job.resent && idempotent && (job.slot?.served ?? 0) > 0) return resend(job);
+    fail(job, failure);
+  }
+
+  /** On a connection that has served nobody yet: idle ones may be as dead as this one was. */
+  function resend(job: Job): void {
+    job.resent = true;
+    connections.replace(job);
+  }
+
+  function complete(job: Job, reusable: boolean): void {
+    end(job, reusable);
+    job.resolve(answered(job, rules));
+  }
+
+  function fail(job: Job, failure: Failure): void {
+    end(job, false);
+    // The body of a redirect or of an unwanted type is not used: its end cannot fail the page (but a timeout before the head can).
+    job.resolve(job.use !== "keep" && job.headAt >= 0 ? answered(job, rules) : failed(job, rules, failure));
+  }
+
+  function abort(job: Job): void {
+    end(job, false);
+    job.resolve(aborted(job, rules));
+  }
+
+  function end(job: Job, reusable: boolean): void {
+    job.over = true;
+    sweep.unwatch(job);
+    connections.release(job, reusable);
+    if (job.started) job.exchange.onEnd();
+  }
+
+  function checkDeadlines(job: Job, now: number): void {
+    const { slot } = job;
+    if (!slot) return;
+    job.quiet++;
+    const dialling = slot.dialling !== null;
+    if (now >= job.deadline) fail(job, dialling ? FAILURES.connectTimeout : job.headAt < 0 ? FAILURES.headTimeout : FAILURES.totalTimeout);
+    else if (dialling && now >= job.connectBy) fail(job, FAILURES.connectTimeout);
+    else if (job.headAt >= 0 && job.quiet > quietSweeps) fail(job, FAILURES.idleTimeout);
+  }
+}
+
+/** Where the path begins in an absolute http(s) URL without credentials. */
+function pathStart(url: string): number {
+  const host = url.indexOf("://") + 3;
+  for (let i = host; i < url.length; i++) {
+    const code = url.charCodeAt(i);
+    if (code === 0x2f || code === 0x3f || code === 0x23) return i;
+  }
+  return url.length;
+}
+
+/** The request target: byte for byte what `sentAs`, or else `url`, has behind its origin, without a fragment; an empty path is `/` (RFC 9112 §3.2.1). */
+function targetOf(request: CrawlRequest): string {
+  const url = request.rest?.sentAs ?? request.url;
+  const fragment = url.indexOf("#");
+  const target = url.slice(pathStart(url), fragment < 0 ? url.length : fragment);
+  return target.charCodeAt(0) === 0x2f ? target : `/${target}`;
+}
