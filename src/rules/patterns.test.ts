@@ -108,15 +108,15 @@ test("each form says how it was read", () => {
   for (const [text, expected] of Object.entries(rows)) assert.equal(compilePattern(text).describe, expected);
 });
 
-test("all wrong patterns of a list are named at once, with their option", () => {
+test("all wrong patterns are named at once, with their option", () => {
   assert.throws(
-    () => compilePatterns(["re:(", "*.html", "re:[", " "], "scope.exclude"),
+    () => compilePatterns({ "scope.exclude": ["re:(", "*.html", "re:["], list: [" "] }),
     (error) => {
       assert.ok(error instanceof CrawlError);
       assert.equal(error.code, "invalid-options");
       assert.deepEqual(
         error.problems.map((problem) => problem.option),
-        ["scope.exclude", "scope.exclude", "scope.exclude"],
+        ["scope.exclude", "scope.exclude", "list"],
       );
       assert.match(error.message, /re:\(.*\n.*re:\[.*\n/);
       return true;

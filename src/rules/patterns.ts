@@ -1,5 +1,5 @@
 /** Patterns by which users choose URLs (`--include`, `--exclude`, `--follow`, `--list`). What a match means is decided in scope.ts. */
-import { CrawlError } from "../core/errors.ts";
+import { CrawlError, type OptionProblem } from "../core/errors.ts";
 
 /** A pattern ready to be asked. */
 export interface Pattern {
@@ -185,18 +185,23 @@ function regularExpression(text: string, option: string): RegExp {
   }
 }
 
-/** Compiles a list and reports all wrong patterns at once. */
-export function compilePatterns(texts: readonly string[], option: string): readonly Pattern[] {
-  const patterns: Pattern[] = [];
-  const problems: CrawlError[] = [];
-  for (const text of texts) {
-    try {
-      patterns.push(compilePattern(text, option));
-    } catch (error) {
-      if (!(error instanceof CrawlError)) throw error;
-      problems.push(error);
-    }
-  }
-  if (problems.length === 0) return patterns;
-  throw new CrawlError("invalid-options", problems.map((problem) => problem.message).join("\n"), { problems: problems.flatMap((problem) => problem.problems) });
+/** Compiles lists of patterns by the option they come from; all wrong ones are reported in one CrawlError `invalid-options`. */
+export function compilePatterns<Option extends string>(lists: Readonly<Record<Option, readonly string[]>>): Readonly<Record<Option, readonly Pattern[]>> {
+  const problems: OptionProblem[] = [];
+  const compiled = (option: Option): readonly Pattern[] =>
+    lists[option].flatMap((text) => {
+      try {
+        return [compilePattern(text, option)];
+      } catch (error) {
+        if (!(error instanceof CrawlError)) throw error;
+        problems.push(...error.problems);
+        return [];
+      }
+    });
+  // The keys of a record of known options are those options.
+  const options = Object.keys(lists) as Option[];
+  // One entry for each option, so that the record is whole.
+  const result = Object.fromEntries(options.map((option) => [option, compiled(option)])) as Record<Option, readonly Pattern[]>;
+  if (problems.length === 0) return result;
+  throw new CrawlError("invalid-options", problems.map(({ option, message }) => `${option}: ${message}`).join("\n"), { problems });
 }
