@@ -15,7 +15,7 @@ if (suites.length === 0) {
 }
 reportMissing(suites);
 const share = minutes / suites.length;
-console.log(`${suites.length} long suites, ${share.toFixed(2)} minutes each: ${suites.join(", ")}`);
+console.log(`${suites.length} long ${suites.length === 1 ? "suite" : "suites"}, ${share.toFixed(2)} minutes each: ${suites.join(", ")}`);
 
 const child = spawn(nodePath(), ["--test", "--test-concurrency=1", "--test-reporter=spec", ...suites], {
   cwd: root,
