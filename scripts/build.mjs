@@ -31,7 +31,8 @@ const absent = Object.values(ENTRIES).filter((file) => !existsSync(join(root, fi
 if (absent.length > 0) console.error(`build: no ${absent.join(", no ")}; built without`);
 if (Object.keys(entries).length === 0) process.exit(0);
 
-const [bundle, types] = await Promise.all([bundleCode(), emitTypes()]);
+// esbuild has printed its errors by then.
+const [bundle, types] = await Promise.all([bundleCode().catch(() => process.exit(1)), emitTypes()]);
 const wanted = new Map([...bundle.files, ...types.files]);
 wanted.set("THIRD-PARTY-LICENSES.txt", Buffer.from(licences(bundle.packages)));
 publish(wanted);
