@@ -27,14 +27,15 @@ function measure(size) {
   const site = join(folder, size);
   try {
     must(node, [join(harness, "site.mjs"), site, "--size", size]);
-    must("sh", [join(harness, "serve-nginx.sh"), "start", site]);
+    // The server's state lies in our folder: a server that another run has on this port is not replaced, it is an error.
+    must("sh", [join(harness, "serve-nginx.sh"), "start", site], { TMPDIR: folder });
     const raw = join(folder, "runs.jsonl");
     const lock = values.lock ? ["--lock", values.lock] : [];
     const args = ["--site", site, "--label", size, "--runs", values.runs, "--timeout", "300", "--baseline", "wget:1", "--json", raw, ...lock, "wget:1", ours];
     must(node, [join(harness, "compare.mjs"), ...args]);
     console.log(verdict(size, raw));
   } finally {
-    if (existsSync(site)) spawnSync("sh", [join(harness, "serve-nginx.sh"), "stop", site], { stdio: "ignore" });
+    if (existsSync(site)) spawnSync("sh", [join(harness, "serve-nginx.sh"), "stop", site], { stdio: "ignore", env: { ...process.env, TMPDIR: folder } });
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -55,8 +56,8 @@ function median(values) {
   return sorted.length % 2 === 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
-function must(command, args) {
-  const { status, error } = spawnSync(command, args, { stdio: ["ignore", "inherit", "inherit"], cwd: tmpdir() });
+function must(command, args, env = {}) {
+  const { status, error } = spawnSync(command, args, { stdio: ["ignore", "inherit", "inherit"], cwd: tmpdir(), env: { ...process.env, ...env } });
   if (error) throw error;
   if (status !== 0) throw new Error(`${command} ${args[0]} ended with ${status}`);
 }
