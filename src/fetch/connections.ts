@@ -3,7 +3,7 @@ import type { Dialler, Dialling, DialTarget } from "./dial.ts";
 import type { Failure } from "./errors.ts";
 import type { HeaderList } from "./headers.ts";
 import type { Job } from "./job.ts";
-import type { Proxy } from "./proxy.ts";
+import type { ProxyServer } from "./proxy.ts";
 import type { Client, ClientConstructor, Dispatcher } from "./undici.ts";
 
 /** One origin: where its connections lead, and the headers of its plain requests. */
@@ -29,7 +29,7 @@ export interface Slot {
   readonly host: Host;
   readonly client: Client;
   readonly handler: Dispatcher.DispatchHandler;
-  readonly proxy: Proxy | null;
+  readonly proxy: ProxyServer | null;
   job: Job | null;
   /** Exchanges that ended well on the present connection. */
   served: number;
@@ -53,7 +53,7 @@ export interface Connections {
 export interface ConnectionOptions {
   readonly client: () => ClientConstructor;
   readonly dialler: Dialler;
-  readonly selectProxy: (secure: boolean, hostname: string, port: number) => Proxy | null;
+  readonly selectProxy: (secure: boolean, hostname: string, port: number) => ProxyServer | null;
   /** How many proxies take turns; slots are then used in turn too. */
   readonly proxies: number;
   /** Starts the exchange of `slot.job`. */
@@ -69,6 +69,26 @@ const MAX_HEADER_BYTES = 128 * 1024;
 const KEEP_ALIVE_MS = 15_000;
 /** Origins without work whose connections and headers are kept. */
 const MAX_IDLE_HOSTS = 128;
+
+/** A host without connections. `origin`: `scheme://host[:port]`; `limit`: most connections. */
+export function createHost(origin: string, limit: number): Host {
+  const { protocol, hostname, port } = new URL(origin);
+  const secure = protocol === "https:";
+  return {
+    origin,
+    secure,
+    hostname: hostname.replace(/^\[|\]$/g, ""),
+    port: port ? Number(port) : secure ? 443 : 80,
+    limit,
+    resume: { session: null },
+    headers: [],
+    stamp: "",
+    slots: 0,
+    busy: 0,
+    idle: [],
+    waiting: [],
+  };
+}
 
 export function createConnections(options: ConnectionOptions): Connections {
   const hosts = new Map<string, Host>();

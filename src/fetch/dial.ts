@@ -5,14 +5,14 @@ import type { Clock, Timer } from "../core/clock.ts";
 import { type AddressGuard, isLocalAddress } from "../rules/address.ts";
 import type { ResolvedAddress, Resolver } from "./dns.ts";
 import { FAILURES, type Failure, toFailure } from "./errors.ts";
-import { openTunnel, type Proxy } from "./proxy.ts";
+import { openTunnel, type ProxyServer } from "./proxy.ts";
 
 export interface DialTarget {
   readonly secure: boolean;
   /** ASCII, without brackets. */
   readonly hostname: string;
   readonly port: number;
-  readonly proxy: Proxy | null;
+  readonly proxy: ProxyServer | null;
   /** The last TLS session of this origin, for resumption; kept up to date here. */
   readonly resume: { session: Buffer | null };
 }
@@ -73,7 +73,7 @@ export function createDialler(options: {
   }
 
   /** The proxy's own address is the operator's choice and is not checked. */
-  function viaProxy(attempt: Attempt, proxy: Proxy): void {
+  function viaProxy(attempt: Attempt, proxy: ProxyServer): void {
     withAddresses(attempt, proxy.hostname, false, (addresses) => race(attempt, addresses, proxy.port));
   }
 
@@ -116,7 +116,11 @@ export function createDialler(options: {
     attempt.sockets.add(socket);
     const { target } = attempt;
     const { proxy } = target;
-    if (!proxy) return target.secure ? handshake(attempt, socket, target.hostname, isLocalAddress(address)) : succeed(attempt, socket, isLocalAddress(address));
+    if (!proxy) {
+      if (target.secure) handshake(attempt, socket, target.hostname, isLocalAddress(address));
+      else succeed(attempt, socket, isLocalAddress(address));
+      return;
+    }
     const tunnel = (toProxy: Socket) => {
       if (!target.secure) return succeed(attempt, toProxy, false);
       openTunnel(toProxy, proxy, target, (failure) => {

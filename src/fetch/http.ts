@@ -3,60 +3,21 @@ import type { Clock } from "../core/clock.ts";
 import { CrawlError } from "../core/errors.ts";
 import type { Cookie } from "../core/frontier.ts";
 import type { Fetcher } from "../core/outcome.ts";
-import type { CrawlRequest, HostKey } from "../core/request.ts";
+import type { CrawlRequest } from "../core/request.ts";
 import { compileAddressGuard } from "../rules/address.ts";
 import { parseCodings } from "./body.ts";
-import { createConnections, type Host, type Slot } from "./connections.ts";
+import { createConnections, createHost, type Host, type Slot } from "./connections.ts";
 import { createDialler } from "./dial.ts";
-import { createResolver, type Lookup } from "./dns.ts";
+import { createResolver } from "./dns.ts";
 import { errorCode, FAILURES, type Failure, toFailure } from "./errors.ts";
 import { checkHeaders, type HeaderList, type HeaderOptions, hostCredentials, originHeaders, type RawHeaders, rawField, requestHeaders } from "./headers.ts";
 import { createJob, type Job, keepPiece } from "./job.ts";
+import type { CookiePlace, FetcherOptions } from "./options.ts";
 import { aborted, answered, contentTypeOf, failed, isRedirect, locationOf, type OutcomeRules } from "./outcome.ts";
 import { compileProxies, proxyOptions } from "./proxy.ts";
+import { originOf, pathOf, targetOf } from "./target.ts";
 import { createSweep } from "./timers.ts";
 import { type ClientConstructor, type Dispatcher, loadClient } from "./undici.ts";
-
-/** Where a cookie was set or is to be sent. */
-export interface CookiePlace {
-  /** Hostname without port. */
-  readonly host: string;
-  /** Path without query. */
-  readonly path: string;
-  readonly secure: boolean;
-}
-
-/** Plain values of the spec (core/spec.ts), durations in ms, sizes in bytes. */
-export interface FetcherOptions {
-  /** Whole exchange. Connecting (name, TCP, proxy, TLS) may take 10 s of it; between two pieces of a body 15 s may pass. */
-  readonly timeoutMs: number;
-  /** Most decoded bytes of a body. */
-  readonly maxBodySize: number;
-  readonly types: "text" | "html" | "all";
-  /** Whether a body of this Content-Type is downloaded (rules/media-type.ts). */
-  readonly wantsBody: (contentType: string | null, types: "text" | "html" | "all") => boolean;
-  readonly userAgent: string;
-  /** Sent with every request; Authorization and Cookie to `seedHosts` only. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly hosts: Readonly<Record<HostKey, { readonly concurrency?: number | undefined; readonly headers?: Readonly<Record<string, string>> | undefined }>>;
-  /** Host (key, or name without port) → `user:password`. May grow. */
-  readonly auth: ReadonlyMap<string, string>;
-  /** Hosts of the seeds. May grow. */
-  readonly seedHosts: ReadonlySet<HostKey>;
-  /** Proxies that take turns; empty: those of `environment`. */
-  readonly proxy: readonly string[];
-  /** Variables HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY are read from here. Absent: none. */
-  readonly environment?: Readonly<Record<string, string | undefined>>;
-  readonly insecure: boolean;
-  readonly addresses: { readonly refusePrivate: boolean; readonly allow: readonly string[] };
-  /** Most connections to one origin, unless `hosts` says otherwise. */
-  readonly perHostConcurrency: number;
-  /** Replaces the system's resolver. */
-  readonly lookup?: Lookup;
-  readonly parseRetryAfter?: (value: string, nowEpochMs: number) => number | null;
-  readonly cookieHeader?: (jar: readonly Cookie[], place: CookiePlace, nowEpochMs: number) => string | null;
-  readonly parseSetCookie?: (line: string, place: CookiePlace, nowEpochMs: number) => Cookie | null;
-}
 
 const CONNECT_MS = 10_000;
 const IDLE_MS = 15_000;
@@ -152,26 +113,10 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
   }
 
   function hostOf(request: CrawlRequest): Host {
-    const { url } = request;
-    const origin = url.slice(0, pathStart(url));
+    const origin = originOf(request.url);
     const known = connections.host(origin);
     if (known) return known;
-    const { protocol, hostname, port } = new URL(origin);
-    const secure = protocol === "https:";
-    const host: Host = {
-      origin,
-      secure,
-      hostname: hostname.replace(/^\[|\]$/g, ""),
-      port: port ? Number(port) : secure ? 443 : 80,
-      limit: Math.max(options.hosts[request.host]?.concurrency ?? options.perHostConcurrency, proxyCount),
-      resume: { session: null },
-      headers: [],
-      stamp: "",
-      slots: 0,
-      busy: 0,
-      idle: [],
-      waiting: [],
-    };
+    const host = createHost(origin, Math.max(options.hosts[request.host]?.concurrency ?? options.perHostConcurrency, proxyCount));
     connections.addHost(host);
     return host;
   }
@@ -194,10 +139,7 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
   }
 
   function placeOf(job: Job): CookiePlace {
-    const { url } = job.exchange.request;
-    const query = url.indexOf("?");
-    const path = url.slice(pathStart(url), query < 0 ? url.length : query);
-    return { host: job.host.hostname, path: path === "" ? "/" : path, secure: job.host.secure };
+    return { host: job.host.hostname, path: pathOf(job.exchange.request.url), secure: job.host.secure };
   }
 
   function readCookies(lines: readonly string[], job: Job): readonly Cookie[] | null {
@@ -277,7 +219,10 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     job.status = status;
     job.raw = raw;
     const transfer = rawField(raw, "transfer-encoding");
-    if (transfer !== undefined && !/^(chunked|identity)$/i.test(String(transfer).trim())) return fail(job, FAILURES.transferCoding);
+    if (transfer !== undefined && !/^(chunked|identity)$/i.test(String(transfer).trim())) {
+      fail(job, FAILURES.transferCoding);
+      return;
+    }
     if (isRedirect(status) && locationOf(raw) !== null) job.use = "redirect";
     else if (job.exchange.maxBytes === null && !options.wantsBody(contentTypeOf(raw), options.types)) job.use = "skip";
     if (job.use === "keep") {
@@ -300,7 +245,10 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
       if (job.wire > DRAIN_BYTES) complete(job, false);
       return;
     }
-    if (job.kept + piece.byteLength <= job.limit) return keepPiece(job, piece);
+    if (job.kept + piece.byteLength <= job.limit) {
+      keepPiece(job, piece);
+      return;
+    }
     if (job.limit > job.kept) keepPiece(job, piece.subarray(0, job.limit - job.kept));
     job.cut = true;
     complete(job, false);
@@ -310,12 +258,13 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     const code = errorCode(error);
     if (code === "" || code === "ERR_ASSERTION") {
       end(job, false);
-      return job.reject(new CrawlError("internal", `the exchange broke: ${job.exchange.request.url}`, { cause: error }));
+      job.reject(new CrawlError("internal", `the exchange broke: ${job.exchange.request.url}`, { cause: error }));
+      return;
     }
     const failure = toFailure(error, job.headAt >= 0);
     const idempotent = (job.exchange.request.rest?.method ?? "GET") === "GET" || job.exchange.request.rest?.method === "HEAD";
-    if (failure.code === "reset" && !job.answered && !job.resent && idempotent && (job.slot?.served ?? 0) > 0) return resend(job);
-    fail(job, failure);
+    if (failure.code === "reset" && !job.answered && !job.resent && idempotent && (job.slot?.served ?? 0) > 0) resend(job);
+    else fail(job, failure);
   }
 
   /** On a connection that has served nobody yet: idle ones may be as dead as this one was. */
@@ -356,22 +305,4 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     else if (dialling && now >= job.connectBy) fail(job, FAILURES.connectTimeout);
     else if (job.headAt >= 0 && job.quiet > quietSweeps) fail(job, FAILURES.idleTimeout);
   }
-}
-
-/** Where the path begins in an absolute http(s) URL without credentials. */
-function pathStart(url: string): number {
-  const host = url.indexOf("://") + 3;
-  for (let i = host; i < url.length; i++) {
-    const code = url.charCodeAt(i);
-    if (code === 0x2f || code === 0x3f || code === 0x23) return i;
-  }
-  return url.length;
-}
-
-/** The request target: byte for byte what `sentAs`, or else `url`, has behind its origin, without a fragment; an empty path is `/` (RFC 9112 §3.2.1). */
-function targetOf(request: CrawlRequest): string {
-  const url = request.rest?.sentAs ?? request.url;
-  const fragment = url.indexOf("#");
-  const target = url.slice(pathStart(url), fragment < 0 ? url.length : fragment);
-  return target.charCodeAt(0) === 0x2f ? target : `/${target}`;
 }

@@ -11,7 +11,7 @@ export interface ProxyOptions {
   readonly noProxy: string;
 }
 
-export interface Proxy {
+export interface ProxyServer {
   readonly secure: boolean;
   readonly hostname: string;
   readonly port: number;
@@ -34,7 +34,7 @@ export function proxyOptions(given: readonly string[], env: Readonly<Record<stri
 }
 
 /** Picks the proxy for a new connection, in turn; null: go direct. Throws `invalid-options` for what is not an http or https proxy. */
-export function compileProxies(options: ProxyOptions): (secure: boolean, hostname: string, port: number) => Proxy | null {
+export function compileProxies(options: ProxyOptions): (secure: boolean, hostname: string, port: number) => ProxyServer | null {
   const http = options.http.map(parseProxy);
   const https = options.https.map(parseProxy);
   const exempt = compileNoProxy(options.noProxy);
@@ -46,7 +46,7 @@ export function compileProxies(options: ProxyOptions): (secure: boolean, hostnam
   };
 }
 
-function parseProxy(text: string): Proxy {
+function parseProxy(text: string): ProxyServer {
   const url = URL.parse(text.includes("://") ? text : `http://${text}`);
   if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) {
     const problem = { option: "proxy", message: "expected the URL of an HTTP proxy, such as http://proxy.example:3128" };
@@ -83,7 +83,7 @@ const MAX_TUNNEL_HEAD = 16 * 1024;
 /** Asks a proxy for a tunnel (RFC 9110 §9.3.6) on a connected socket; null: the tunnel stands and nothing of it has been read. */
 export function openTunnel(
   socket: Socket,
-  proxy: Proxy,
+  proxy: ProxyServer,
   target: { readonly hostname: string; readonly port: number },
   callback: (failure: Failure | null) => void,
 ): void {
