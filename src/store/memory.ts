@@ -1,0 +1,200 @@
+/** The frontier in memory, for crawls of one process: the fastest store, and nothing survives the process. */
+import { CrawlError } from "../core/errors.ts";
+import type { Control, Frontier, FrontierConfig, FrontierCounts, FrontierHooks, HostView } from "../core/frontier.ts";
+import type { CrawlRequest, FingerprintSeed } from "../core/request.ts";
+import { admit } from "./memory/admit.ts";
+import { claim, endLease, originEntryOf } from "./memory/claim.ts";
+import {
+  completeIfOver,
+  createDesk,
+  type Desk,
+  freeSlot,
+  type Host,
+  isDetached,
+  isRobots,
+  knowStart,
+  type MemoryEnv,
+  requeueFront,
+  seenValue,
+  write,
+} from "./memory/desk.ts";
+import { depthOf, type Place, RELINK_HELD, RELINK_QUEUED, stateOf } from "./memory/place.ts";
+import { settle } from "./memory/settle.ts";
+
+export type { MemoryEnv } from "./memory/desk.ts";
+
+const THIRTY_TWO_BITS = 2 ** 32;
+
+/** Every call takes effect before it returns its promise, in the order of the calls. Errors of `hooks.write` reject the call that wrote. */
+export function createMemoryFrontier(config: FrontierConfig, hooks: FrontierHooks, env: MemoryEnv & { readonly seed?: FingerprintSeed }): Frontier {
+  const desk = createDesk(config, hooks, env);
+  const word = (): number => Math.floor(env.random() * THIRTY_TWO_BITS) | 0;
+  const seed: FingerprintSeed = env.seed ?? [word(), word(), word(), word()];
+  const nonce = `${(word() >>> 0).toString(36)}${(word() >>> 0).toString(36)}-`;
+  let tokens = 0;
+  const newToken = (): string => nonce + (tokens++).toString(36);
+  // `finish` takes no new links, but a chain of redirects that is under way belongs to what is queued.
+  const adds = (request: CrawlRequest): boolean => !desk.completed && (desk.control !== "finish" || request.hop === "redirect");
+  // A seed among the links of a settle stands in for one that could not be reached.
+  const follows = (request: CrawlRequest): boolean => adds(request) || (!desk.completed && request.hop === "seed");
+
+  /** Runs a step now and answers as a promise; a step that throws rejects. */
+  async function step<T>(run: () => T): Promise<T> {
+    if (desk.disposed) throw new CrawlError("internal", "the frontier was disposed of");
+    return run();
+  }
+
+  return {
+    seed,
+    add: (requests) =>
+      step(() => {
+        const { added, known, lowered, owed } = admit(desk, requests, adds);
+        if (owed !== null) write(desk, owed);
+        return { added, known, lowered };
+      }),
+    seedsComplete: () =>
+      step(() => {
+        desk.seedsComplete = true;
+        completeIfOver(desk);
+      }),
+    claim: (max) => step(() => claim(desk, max, newToken)),
+    progress: (started, ended) =>
+      step(() => {
+        for (const { token, sinceMs } of started) noteStart(desk, token, sinceMs);
+        for (const token of ended) noteEnd(desk, token);
+      }),
+    renew: (held) =>
+      step(() => {
+        const lost = held.filter((token) => !renewed(desk, token));
+        return { lost, control: desk.control };
+      }),
+    settle: (pages, links) => step(() => settle(desk, pages, links, follows)),
+    tune: (host, tuning) =>
+      step(() => {
+        const entry = desk.hosts.of(host);
+        desk.hosts.tune(entry, tuning);
+        desk.hosts.place(entry);
+      }),
+    control: (to) => step(() => turnTo(desk, to)),
+    setPageLimit: (limit) => step(() => setLimit(desk, limit)),
+    counts: () => step(() => countsOf(desk)),
+    hosts: (max) => step(() => hostViews(desk, max)),
+    robotsOf: (origin) => step(() => knownRobots(desk, origin)),
+    remaining: () => remaining(desk),
+    async [Symbol.asyncDispose]() {
+      desk.disposed = true;
+      desk.hosts.clear();
+      desk.leases.clear();
+      desk.origins.clear();
+      desk.delayed.clear();
+      desk.owing.clear();
+      desk.jars.clear();
+    },
+  };
+}
+
+function noteStart(desk: Desk, token: string, sinceMs: number): void {
+  const entry = desk.leases.find(token);
+  if (entry === undefined) return;
+  knowStart(desk, entry, desk.env.clock.now() - sinceMs);
+  desk.hosts.place(entry.host);
+}
+
+function noteEnd(desk: Desk, token: string): void {
+  const entry = desk.leases.find(token);
+  if (entry === undefined) return;
+  freeSlot(entry);
+  desk.hosts.place(entry.host);
+}
+
+/** A lease past its deadline that nobody has reaped yet still counts as held. */
+function renewed(desk: Desk, token: string): boolean {
+  const entry = desk.leases.find(token);
+  if (entry === undefined) return false;
+  desk.leases.renew(entry, desk.env.clock.now() + desk.config.leaseMs);
+  return true;
+}
+
+/** Stopping is not undone: a crawl that drains goes no other way than to `now`. */
+function turnTo(desk: Desk, to: Control): void {
+  if (desk.control === "now" || (desk.control === "drain" && to !== "now")) return;
+  desk.control = to;
+  if (to === "now") revokeAll(desk);
+  completeIfOver(desk);
+}
+
+function revokeAll(desk: Desk): void {
+  for (const entry of desk.leases.all()) {
+    endLease(desk, entry);
+    desk.revoked.add(entry.token);
+    if (isRobots(entry.place)) originEntryOf(desk, entry.place).pending = false;
+    else requeueFront(desk, entry.place);
+    desk.hosts.place(entry.host);
+  }
+}
+
+function setLimit(desk: Desk, limit: number | null): void {
+  desk.limit = limit;
+  const room = limit === null || desk.counted < limit;
+  const work = desk.queued > 0 || desk.waitingRetries > 0 || !desk.seedsComplete;
+  const stopped = desk.control === "drain" || desk.control === "now";
+  if (desk.completed && room && work && !stopped) desk.completed = false;
+  completeIfOver(desk);
+}
+
+function countsOf(desk: Desk): FrontierCounts {
+  return {
+    queued: desk.queued,
+    delayed: desk.waitingRetries,
+    leased: desk.leased,
+    done: desk.done,
+    dropped: desk.dropped,
+    seen: desk.places,
+    counted: desk.counted,
+    robotsLeased: desk.robotsLeased,
+    hostsWaiting: desk.hosts.waiting,
+    level: desk.levels.base,
+    control: desk.control,
+    completed: desk.completed,
+    tally: new Map(desk.tally),
+  };
+}
+
+function hostViews(desk: Desk, max: number): HostView[] {
+  const now = desk.env.clock.now();
+  const views = [...desk.hosts.all()].sort((a, b) => b.entries - a.entries || b.latencySumMs - a.latencySumMs).slice(0, max);
+  return views.map((host: Host) => ({
+    host: host.key,
+    queued: host.entries,
+    inFlight: host.inFlight,
+    concurrency: host.rules.auto ? Math.min(host.pace.window, host.rules.limit) : host.rules.limit,
+    delayMs: desk.hosts.delayOf(host),
+    dueInMs: Math.max(0, Math.max(host.lastStart + desk.hosts.delayOf(host) * host.stretch, host.notBefore, host.pace.heldUntil) - now),
+    settled: host.settled,
+    meanLatencyMs: host.latencies === 0 ? 0 : host.latencySumMs / host.latencies,
+  }));
+}
+
+function knownRobots(desk: Desk, origin: string) {
+  const entry = desk.origins.find(origin);
+  return entry === null || entry.expiresAt <= desk.env.clock.now() ? null : entry.state;
+}
+
+/** Read host by host while others go on: what moves meanwhile may be met or missed, nothing is met twice within a host. */
+async function* remaining(desk: Desk): AsyncGenerator<CrawlRequest> {
+  for (const delayed of [...desk.delayed.members()]) if (isListed(desk, delayed.place, null)) yield delayed.place.request;
+  for (const host of [...desk.hosts.all()]) {
+    for (const lane of [...host.lanes]) {
+      for (const place of desk.arena.list(lane, host.key)) if (isListed(desk, place, lane.level)) yield place.request;
+    }
+  }
+}
+
+/** Not: robots requests, entries that were lowered since, pages that are only fetched again for their links. */
+function isListed(desk: Desk, place: Place, level: number | null): boolean {
+  if (isRobots(place)) return false;
+  if (isDetached(place)) return true;
+  const value = seenValue(desk, place);
+  const state = stateOf(value);
+  return state !== RELINK_QUEUED && state !== RELINK_HELD && (level === null || !desk.levels.on || depthOf(value) === level);
+}

@@ -1,0 +1,118 @@
+/** Adding requests: new ones are queued, known ones lowered, and redirect chains that end at a known URL hand over what they owe. */
+import type { Output } from "../../core/records.ts";
+import type { CrawlRequest } from "../../core/request.ts";
+import { type Desk, owingKey } from "./desk.ts";
+import { DONE, DROPPED, depthOf, levelOf, pack, QUEUED, RELINK_QUEUED, stateOf } from "./place.ts";
+
+export interface Admission {
+  added: number;
+  known: number;
+  lowered: number;
+  /** Outputs to be written in the same step, or null. */
+  owed: Output[] | null;
+}
+
+/** Queues behind everything of its host, level and priority. The seen table has been told. */
+function enqueue(desk: Desk, request: CrawlRequest, level: number): void {
+  const host = desk.hosts.of(request.host);
+  if (desk.config.order === "dfs") host.blocked = false;
+  desk.arena.push(desk.hosts.laneOf(host, level, request.priority), request);
+  host.entries++;
+  // Whoever is waiting in the heap already stays where it is: a new entry behind others changes nothing, a new lane may.
+  if (host.heapAt < 0 || host.lanes.length > 1 || !host.blocked) desk.hosts.place(host);
+}
+
+const withoutOwed = (request: CrawlRequest): CrawlRequest => (request.rest?.owed === undefined ? request : { ...request, rest: { ...request.rest, owed: [] } });
+
+/** One pass over the requests. Never fails half-way: what it writes is the caller's to hand over. */
+export function admit(desk: Desk, requests: readonly CrawlRequest[], only: (request: CrawlRequest) => boolean): Admission {
+  const result: Admission = { added: 0, known: 0, lowered: 0, owed: null };
+  for (let i = 0; i < requests.length; i++) {
+    const request = requests[i]!;
+    if (!only(request)) {
+      result.known++;
+      endChain(result, request);
+      continue;
+    }
+    if (request.rest?.reopen === true) {
+      reopen(desk, request);
+      result.added++;
+      continue;
+    }
+    const before = desk.seen.putIfAbsent(request.idHi, request.idLo, pack(QUEUED, request.depth));
+    if (before < 0) {
+      result.added++;
+      queueNew(desk, request);
+      continue;
+    }
+    result.known++;
+    endChain(result, request);
+    if (request.depth < depthOf(before)) {
+      result.lowered++;
+      lower(desk, request, before, result);
+    }
+  }
+  return result;
+}
+
+function queueNew(desk: Desk, request: CrawlRequest): void {
+  const level = desk.levels.on ? levelOf(request.depth) : 0;
+  desk.queued++;
+  desk.places++;
+  desk.levels.add(level);
+  const owed = request.rest?.owed;
+  if (owed !== undefined && owed.length > 0) desk.owing.set(owingKey(request), owed);
+  enqueue(desk, request, level);
+}
+
+/** A URL that its own redirect chain leads back to: a place of its own. */
+function reopen(desk: Desk, request: CrawlRequest): void {
+  desk.seen.putIfAbsent(request.idHi, request.idLo, pack(DONE, request.depth));
+  const level = desk.levels.on ? levelOf(request.depth) : 0;
+  desk.queued++;
+  desk.places++;
+  desk.levels.add(level);
+  enqueue(desk, request, level);
+}
+
+/** The chain of redirects ends at a known URL: its outputs are due now. */
+function endChain(result: Admission, request: CrawlRequest): void {
+  const owed = request.rest?.owed;
+  if (owed === undefined || owed.length === 0) return;
+  result.owed ??= [];
+  result.owed.push(...owed);
+}
+
+/**
+ * A shorter way to a known URL. Queued: it gets an entry at its true level, the old one is skipped when met. Leased or delayed: the depth
+ * is read again when it returns or settles. Done: its links must be admitted one level lower, so it is fetched once more for them.
+ */
+function lower(desk: Desk, request: CrawlRequest, before: number, result: Admission): void {
+  const state = stateOf(before);
+  const { levels } = desk;
+  if (!levels.on) {
+    desk.seen.replace(request.idHi, request.idLo, pack(state, request.depth));
+    return;
+  }
+  const level = levelOf(request.depth);
+  const relink = state === DONE;
+  desk.seen.replace(request.idHi, request.idLo, pack(relink ? RELINK_QUEUED : state, request.depth));
+  if (state === DROPPED) return;
+  levels.add(level);
+  if (relink) {
+    desk.done--;
+    desk.queued++;
+  } else levels.drop(depthOf(before));
+  if (!relink && state !== QUEUED && state !== RELINK_QUEUED) return;
+  if (desk.owing.size > 0) {
+    const key = owingKey(request);
+    const owed = desk.owing.get(key);
+    // The target keeps its place at the lower level, but the chain that had queued it ends here.
+    if (owed !== undefined) {
+      desk.owing.delete(key);
+      result.owed ??= [];
+      result.owed.push(...owed);
+    }
+  }
+  enqueue(desk, withoutOwed(request), level);
+}

@@ -1,0 +1,184 @@
+/** Settling: links first, then the outputs are written, then the pages are acknowledged. */
+import { CrawlError } from "../../core/errors.ts";
+import type { Cookie, Settled } from "../../core/frontier.ts";
+import type { Output } from "../../core/records.ts";
+import type { CrawlRequest } from "../../core/request.ts";
+import { takeAnswer } from "../../rules/pacing.ts";
+import { admit } from "./admit.ts";
+import { endLease, isRelink, leaveDropped, originEntryOf, settleRobots, siteOf } from "./claim.ts";
+import { completeIfOver, type Desk, delay, isDetached, isRobots, knowStart, levelOfPlace, raise, requeueFront, seenValue, write } from "./desk.ts";
+import type { LeaseEntry } from "./leases.ts";
+import { DONE, depthOf, type Place, pack, RELINK_QUEUED } from "./place.ts";
+
+type Answer = "applied" | "stale";
+
+export function settle(desk: Desk, pages: readonly Settled[], links: readonly CrawlRequest[], accepts: (request: CrawlRequest) => boolean): Answer[] {
+  const entries = pages.map((page) => desk.leases.find(page.token));
+  const answers = firstUses(desk, pages, entries);
+  checkKinds(pages, entries);
+  const admission = admit(desk, links.length === 0 ? links : honest(desk, pages, entries, links), accepts);
+  const outputs: Output[] = admission.owed ?? [];
+  for (let i = 0; i < pages.length; i++) {
+    const entry = entries[i];
+    if (entry === undefined || answers[i] !== "applied") continue;
+    const { settlement } = pages[i]!;
+    if ((settlement.kind === "done" || settlement.kind === "dropped") && settlement.output !== null && !isRelink(desk, entry.place))
+      outputs.push(settlement.output);
+  }
+  write(desk, outputs);
+  for (let i = 0; i < pages.length; i++) {
+    const entry = entries[i];
+    if (entry !== undefined && answers[i] === "applied") apply(desk, entry, pages[i]!);
+  }
+  completeIfOver(desk);
+  return answers;
+}
+
+/** Unknown tokens and second uses are stale; a lease revoked by `now` may still be handed back. */
+function firstUses(desk: Desk, pages: readonly Settled[], entries: (LeaseEntry | undefined)[]): Answer[] {
+  const used = pages.length > 1 ? new Set<string>() : null;
+  return pages.map((page, i) => {
+    if (used?.has(page.token)) {
+      entries[i] = undefined;
+      return "stale";
+    }
+    used?.add(page.token);
+    if (entries[i] !== undefined) return "applied";
+    return page.settlement.kind === "returned" && desk.revoked.delete(page.token) ? "applied" : "stale";
+  });
+}
+
+function checkKinds(pages: readonly Settled[], entries: readonly (LeaseEntry | undefined)[]): void {
+  for (let i = 0; i < pages.length; i++) {
+    const entry = entries[i];
+    const kind = pages[i]!.settlement.kind;
+    if (entry === undefined || kind === "retry" || kind === "returned") continue;
+    if (isRobots(entry.place) !== (kind === "robots"))
+      throw new CrawlError("internal", `a ${entry.place.request.hop} request was settled as ${kind}: ${entry.place.request.url}`);
+  }
+}
+
+/**
+ * Redirect targets whose hop must not be recorded again owe nothing: the hop's lease was lost (its record is its next lease's affair),
+ * or it was fetched for its links only.
+ */
+function honest(desk: Desk, pages: readonly Settled[], entries: readonly (LeaseEntry | undefined)[], links: readonly CrawlRequest[]): readonly CrawlRequest[] {
+  if (pages.length === 0 || !links.some((link) => link.rest?.owed !== undefined)) return links;
+  const recorded = new Set<string>();
+  let doubtful = false;
+  for (let i = 0; i < pages.length; i++) {
+    const entry = entries[i];
+    if (entry !== undefined && !isRelink(desk, entry.place)) recorded.add(entry.place.request.url);
+    else doubtful = true;
+  }
+  if (!doubtful) return links;
+  return links.map((link) => {
+    const hop = link.rest?.redirects?.at(-1)?.url;
+    if (link.rest?.owed === undefined || hop === undefined || recorded.has(hop)) return link;
+    return { ...link, rest: { ...link.rest, owed: [] } };
+  });
+}
+
+function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
+  const { host, place } = entry;
+  const { settlement } = page;
+  const now = desk.env.clock.now();
+  const relink = isRelink(desk, place);
+  knowStart(desk, entry, page.sinceStartMs === null ? null : now - page.sinceStartMs);
+  learn(desk, entry, page, now);
+  endLease(desk, entry);
+  if (!relink) for (const [name, by] of page.tally) raise(desk, name, by);
+  if (page.newSeeds !== null) desk.newSeeds.push(...page.newSeeds);
+  if (page.setCookies !== null && page.setCookies.length > 0) keepCookies(desk, host.key, page.setCookies);
+  switch (settlement.kind) {
+    case "done":
+      if (settlement.counted && !relink) desk.counted++;
+      leaveDone(desk, entry);
+      break;
+    case "retry":
+      delay(desk, { ...place, attempt: place.attempt + 1 }, settlement.afterMs);
+      break;
+    case "dropped":
+      leaveDropped(desk, place);
+      break;
+    case "returned":
+      requeueFront(desk, place);
+      break;
+    case "robots":
+      answerRobots(desk, place, settlement.answer);
+      break;
+  }
+  desk.hosts.place(host);
+}
+
+/** What the answer says of its host. */
+function learn(desk: Desk, entry: LeaseEntry, page: Settled, now: number): void {
+  const { host } = entry;
+  if (page.host !== null) desk.hosts.tune(host, page.host);
+  if (page.settlement.kind !== "returned") host.settled++;
+  if (page.answer === null) return;
+  if (page.answer.kind === "good") {
+    host.latencySumMs += page.answer.latencyMs;
+    host.latencies++;
+  }
+  const asked = (page.host?.notBeforeMs ?? 0) > 0;
+  takeAnswer(host.pace, page.answer, { epoch: entry.epoch, now, asked, random: desk.env.random() }, host.rules);
+}
+
+/** The place ends with a page. Lowered meanwhile, it is queued again for its links (docs/decisions/0004). */
+function leaveDone(desk: Desk, entry: LeaseEntry): void {
+  const { place } = entry;
+  const { request } = place;
+  const level = levelOfPlace(desk, place);
+  if (isDetached(place)) {
+    desk.done++;
+    desk.levels.drop(level);
+    return;
+  }
+  const depth = depthOf(seenValue(desk, place));
+  if (desk.levels.on && depth < entry.depth) {
+    // Held and queued count alike at its level.
+    const again: CrawlRequest = { ...request, depth, rest: request.rest?.owed === undefined ? request.rest : { ...request.rest, owed: [] } };
+    desk.seen.replace(request.idHi, request.idLo, pack(RELINK_QUEUED, depth));
+    requeueAgain(desk, { request: again, attempt: 0, crashes: 0 });
+    return;
+  }
+  desk.done++;
+  desk.seen.replace(request.idHi, request.idLo, pack(DONE, depth));
+  desk.levels.drop(level);
+}
+
+function requeueAgain(desk: Desk, place: Place): void {
+  const { request } = place;
+  const host = desk.hosts.of(request.host);
+  desk.arena.pushFront(desk.hosts.laneOf(host, levelOfPlace(desk, place), request.priority), place);
+  host.blocked = false;
+  host.entries++;
+  desk.queued++;
+  desk.hosts.place(host);
+}
+
+function answerRobots(desk: Desk, place: Place, answer: Extract<Settled["settlement"], { kind: "robots" }>["answer"]): void {
+  if (answer.kind !== "redirect") {
+    settleRobots(desk, place, answer);
+    return;
+  }
+  const { origin } = originEntryOf(desk, place);
+  const { request } = answer;
+  const hop: CrawlRequest = { ...request, hop: "robots", rest: { ...request.rest, robotsFor: origin } };
+  requeueFront(desk, { request: hop, attempt: 0, crashes: 0 });
+}
+
+/** Same name, domain and path replaces; expired ones go. */
+function keepCookies(desk: Desk, hostKey: string, set: readonly Cookie[]): void {
+  const site = siteOf(desk, hostKey);
+  const now = desk.env.clock.epoch();
+  let jar = desk.jars.get(site) ?? [];
+  for (const cookie of set) {
+    jar = jar.filter((kept) => kept.name !== cookie.name || kept.domain !== cookie.domain || kept.path !== cookie.path);
+    jar = [...jar, cookie];
+  }
+  jar = jar.filter((cookie) => cookie.expiresAt === null || cookie.expiresAt > now);
+  if (jar.length === 0) desk.jars.delete(site);
+  else desk.jars.set(site, jar);
+}
