@@ -45,7 +45,6 @@ const BY_CODE: Readonly<Record<string, Failure>> = {
   UND_ERR_SOCKET: failure("reset", true, "connection closed"),
   UND_ERR_INFO: failure("reset", true, "connection closed"),
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: failure("reset", true, "the answer is not as long as it says"),
-  HPE_INVALID_EOF_STATE: failure("reset", true, "the answer ended too early"),
   UND_ERR_HEADERS_OVERFLOW: failure("protocol", false, "the header block is too large"),
   UND_ERR_INVALID_ARG: failure("protocol", false, "the request cannot be written in HTTP"),
   UND_ERR_NOT_SUPPORTED: failure("protocol", false, "the request cannot be written in HTTP"),
@@ -63,13 +62,21 @@ const BY_CODE: Readonly<Record<string, Failure>> = {
 /** `headSeen`: the head of an answer had come. `during`: a TLS handshake was under way, which then is what failed. */
 export function toFailure(error: unknown, headSeen: boolean, during: "tls" | null = null): Failure {
   const code = errorCode(error);
+  // Of a head it cannot parse, undici says this whenever the head had named a length; whether the head was cut is then not known.
+  if (code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" && !headSeen) return failure("protocol", true, "the answer is not valid HTTP");
   const known = BY_CODE[code];
   if (known) return known;
   if (code.startsWith("EAI_")) return failure("dns", true, "host name lookup failed");
-  if (code.startsWith("HPE_")) return failure("protocol", headSeen, headSeen ? "the body is not valid HTTP" : "the answer is not valid HTTP");
+  if (isParserError(error))
+    return error.data === "" ? FAILURES.cut : failure("protocol", headSeen, headSeen ? "the body is not valid HTTP" : "the answer is not valid HTTP");
   if (code.startsWith("ERR_SSL") || code.startsWith("ERR_TLS") || code.includes("CERT") || code.includes("CRL"))
     return failure("tls", false, "TLS handshake failed");
   return during === "tls" ? failure("tls", false, "TLS handshake failed") : failure("reset", true, "connection failed");
+}
+
+/** undici's parser error. It carries no code (in undici 8 `code` is undefined), but the bytes it stopped at: none when the connection ended first. */
+export function isParserError(error: unknown): error is Error & { readonly data: string | null } {
+  return error instanceof Error && error.name === "HTTPParserError" && "data" in error;
 }
 
 /** The `code` of an error; empty when it has none. */

@@ -9,7 +9,7 @@ import { parseCodings } from "./body.ts";
 import { createConnections, createHost, type Host, type Slot } from "./connections.ts";
 import { createDialler } from "./dial.ts";
 import { createResolver } from "./dns.ts";
-import { errorCode, FAILURES, type Failure, toFailure } from "./errors.ts";
+import { errorCode, FAILURES, type Failure, isParserError, toFailure } from "./errors.ts";
 import { checkHeaders, type HeaderList, type HeaderOptions, hostCredentials, originHeaders, type RawHeaders, rawField, requestHeaders } from "./headers.ts";
 import { createJob, type Job, keepPiece } from "./job.ts";
 import type { CookiePlace, FetcherOptions } from "./options.ts";
@@ -69,7 +69,6 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     now: clock.now,
     epoch: clock.epoch,
     limit: limitOf,
-    retryAfter: (value, now) => options.parseRetryAfter?.(value, now) ?? null,
     setCookies: readCookies,
   };
 
@@ -256,7 +255,7 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
 
   function onError(job: Job, error: unknown): void {
     const code = errorCode(error);
-    if (code === "" || code === "ERR_ASSERTION") {
+    if ((code === "" && !isParserError(error)) || code === "ERR_ASSERTION") {
       end(job, false);
       job.reject(new CrawlError("internal", `the exchange broke: ${job.exchange.request.url}`, { cause: error }));
       return;

@@ -39,7 +39,6 @@ export interface FetcherOptions {
   readonly perHostConcurrency: number;
   /** Replaces the system's resolver. */
   readonly lookup?: Lookup;
-  readonly parseRetryAfter?: (value: string, nowEpochMs: number) => number | null;
   readonly cookieHeader?: (jar: readonly Cookie[], place: CookiePlace, nowEpochMs: number) => string | null;
   readonly parseSetCookie?: (line: string, place: CookiePlace, nowEpochMs: number) => Cookie | null;
 }

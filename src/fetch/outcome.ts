@@ -2,6 +2,7 @@
 import type { Cookie, HostAnswer, HostTuning } from "../core/frontier.ts";
 import type { ExchangeFacts, FetchedResponse, FetchOutcome } from "../core/outcome.ts";
 import type { ErrorCode } from "../core/records.ts";
+import { isPassingStatus, parseRetryAfter } from "../rules/retry.ts";
 import { type Decoded, decodeBody } from "./body.ts";
 import { FAILURES, type Failure } from "./errors.ts";
 import { type RawHeaders, rawField, responseHeaders } from "./headers.ts";
@@ -13,17 +14,11 @@ export interface OutcomeRules {
   epoch(): number;
   /** Most decoded bytes. */
   limit(job: Job): number;
-  retryAfter(value: string, nowEpochMs: number): number | null;
   setCookies(lines: readonly string[], job: Job): readonly Cookie[] | null;
 }
 
 const LOCAL: HostTuning = Object.freeze({ local: true });
 const NO_HEADERS: RawHeaders = Object.freeze({});
-
-/** Statuses that speak of a passing trouble; 600 and above (999) are no statuses and are read like 5xx (RFC 9110 §15). */
-export function isPassingFailure(status: number): boolean {
-  return status >= 500 || status === 408 || status === 425 || status === 429;
-}
 
 /** A status whose Location is followed (RFC 9110 §15.4; 300 and 304 are answers). */
 export function isRedirect(status: number): boolean {
@@ -82,10 +77,10 @@ function conclude(job: Job, rules: OutcomeRules, decoded: Decoded, failure: Fail
   const response = job.raw === null ? null : responseOf(job, job.raw, decoded);
   const trouble = failure ?? (response ? troubleOf(job, decoded) : FAILURES.cut);
   const facts = factsOf(job, rules, trouble);
-  if (response && isPassingFailure(status)) {
+  if (response && isPassingStatus(status)) {
     const after = response.headers.all("retry-after")[0];
     const limited = status === 429 || (status === 503 && after !== undefined);
-    const retryAfterMs = after === undefined ? null : rules.retryAfter(after, rules.epoch());
+    const retryAfterMs = after === undefined ? null : parseRetryAfter(after, rules.epoch());
     return failedOutcome(facts, limited ? "rate-limited" : "http", `HTTP status ${status}`, status, response, true, retryAfterMs);
   }
   if (trouble || !response) {

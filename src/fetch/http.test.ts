@@ -1,0 +1,335 @@
+/** What one exchange makes of answers that servers really give. The F numbers are reports from the field. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { FetchOutcome } from "../core/outcome.ts";
+import { page, type Script, startRawServer } from "./raw-server.ts";
+import { bodyOf, exchangeFor, fetchOnce, openFetcher } from "./trial.ts";
+
+const OK = page("<p>well");
+
+/** Fetches `paths` one after the other with one fetcher, then `/ok`, which must be well: nothing an answer does may wedge the connections. */
+async function visit(
+  script: Script,
+  paths: readonly string[],
+  options: Parameters<typeof openFetcher>[0] = {},
+): Promise<{ outcomes: FetchOutcome[]; targets: string[] }> {
+  await using server = await startRawServer((request, socket) => (request.target === "/ok" ? OK : script(request, socket)));
+  await using fetcher = openFetcher(options);
+  const outcomes: FetchOutcome[] = [];
+  for (const path of paths) {
+    outcomes.push(await fetcher.fetch(exchangeFor(server.origin + path)));
+    assert.equal(bodyOf(await fetcher.fetch(exchangeFor(`${server.origin}/ok`))), "<p>well", `a healthy page after ${path}`);
+  }
+  return { outcomes, targets: server.requests.map((request) => request.target).filter((target) => target !== "/ok") };
+}
+
+async function visitOne(script: Script, options: Parameters<typeof openFetcher>[0] = {}): Promise<FetchOutcome> {
+  const { outcomes } = await visit(script, ["/x"], options);
+  return outcomes[0]!; // one path, one outcome
+}
+
+function failureOf(outcome: FetchOutcome): string {
+  return outcome.kind === "failed" ? `${outcome.code}${outcome.retryable ? " retryable" : ""} ${outcome.status}` : outcome.kind;
+}
+
+test("a page is fetched with its status, headers, type and sizes", async () => {
+  const outcome = await visitOne(() => page("<p>hello", ['ETag: "a"', "X-Two: 1", "X-Two: 2"]));
+  assert.equal(outcome.kind, "fetched");
+  assert.ok(outcome.kind === "fetched");
+  const { response } = outcome;
+  assert.equal(response.status, 200);
+  assert.equal(response.contentType, "text/html");
+  assert.equal(response.headers.get("etag"), '"a"');
+  assert.equal(response.headers.get("x-two"), "1, 2");
+  assert.deepEqual(response.headers.all("x-two"), ["1", "2"]);
+  assert.equal(response.headers.get("constructor"), null);
+  assert.equal(response.wireBytes, 8);
+  assert.equal(response.truncated, false);
+  assert.equal(response.bodySkipped, false);
+  assert.equal(outcome.answer?.kind, "good");
+  assert.deepEqual(outcome.host, { local: true });
+  assert.ok(outcome.sinceStartMs !== null && outcome.sinceStartMs >= 0 && outcome.durationMs >= outcome.sinceStartMs);
+});
+
+test("the request says who asks and what is understood, without a Referer", async () => {
+  await using server = await startRawServer(() => OK);
+  await fetchOnce(`${server.origin}/a`, { userAgent: "probe/2 (+https://probe.example)" });
+  const { headers } = server.requests[0]!; // one request was made
+  assert.equal(headers.get("host"), `127.0.0.1:${server.port}`);
+  assert.equal(headers.get("user-agent"), "probe/2 (+https://probe.example)");
+  assert.equal(headers.get("accept-encoding"), "gzip, deflate, br, zstd");
+  assert.equal(headers.get("accept-language"), "en");
+  assert.equal(headers.get("connection"), "keep-alive");
+  assert.match(headers.get("accept") ?? "", /^text\/html/);
+  assert.equal(headers.has("referer"), false);
+});
+
+test("F004 bytes of a Location arrive as Latin-1, one character a byte", async () => {
+  const outcome = await visitOne(() => "HTTP/1.1 302 Found\r\nLocation: /\xd8\xa7\xd8\xb9\r\nContent-Length: 0\r\n\r\n");
+  assert.ok(outcome.kind === "redirect");
+  assert.equal(outcome.location, "/\xd8\xa7\xd8\xb9");
+});
+
+for (const location of ["///127.0.0.1:1/b", "http://127.0.0.1:1?test=1", "https://:443/"]) {
+  test(`F003 F005 F006 the Location ${location} is handed on as it is`, async () => {
+    const outcome = await visitOne(() => `HTTP/1.1 301 Moved\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`);
+    assert.ok(outcome.kind === "redirect");
+    assert.equal(outcome.location, location);
+    assert.equal(outcome.response.status, 301);
+  });
+}
+
+test("F007 a 301 without a Location, or with a blank one, is the answer", async () => {
+  for (const lines of [[], ["Location:"], ["Location:   "]]) {
+    const outcome = await visitOne(() => page("<a href=/x>", lines, "301 Moved Permanently"));
+    assert.ok(outcome.kind === "fetched");
+    assert.equal(outcome.response.status, 301);
+    assert.equal(bodyOf(outcome), "<a href=/x>");
+  }
+});
+
+test("300 and 304 are answers even with a Location", async () => {
+  for (const status of ["300 Multiple Choices", "304 Not Modified"]) {
+    const outcome = await visitOne(() => `HTTP/1.1 ${status}\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n`);
+    assert.equal(outcome.kind, "fetched");
+  }
+});
+
+test("of several Location lines the first is followed", async () => {
+  const outcome = await visitOne(() => "HTTP/1.1 307 T\r\nLocation: /one\r\nLocation: /two\r\nContent-Length: 0\r\n\r\n");
+  assert.ok(outcome.kind === "redirect");
+  assert.equal(outcome.location, "/one");
+});
+
+test("F008 the body of a redirect is not used, so nothing about it fails the hop", async () => {
+  const bodies: readonly Script[] = [
+    () => page("moved", ["Location: /ok", "Content-Encoding: gzip"], "302 Found"),
+    () => page("moved", ["Location: /ok", "Content-Encoding: compress"], "302 Found"),
+    (_, socket) => void socket.end("HTTP/1.1 302 Found\r\nLocation: /ok\r\nContent-Length: 900\r\n\r\nshort"),
+    (_, socket) => void socket.end("HTTP/1.1 302 Found\r\nLocation: /ok\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n"),
+    () => page("x".repeat(200_000), ["Location: /ok"], "302 Found"),
+  ];
+  for (const script of bodies) {
+    const outcome = await visitOne(script);
+    assert.ok(outcome.kind === "redirect");
+    assert.equal(outcome.location, "/ok");
+    assert.equal(outcome.response.body.byteLength, 0);
+  }
+});
+
+test("F014 F015 a body that ends before its time is a reset to be tried again, never a page", async () => {
+  const scripts: readonly Script[] = [
+    (_, socket) => void socket.end('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5000\r\n\r\n<a href="/in">'),
+    (_, socket) => void socket.end('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 5000\r\n\r\n<a href="/in">'),
+    (_, socket) => void socket.end('HTTP/1.0 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5000\r\n\r\n<a href="/in">'),
+    (_, socket) => void socket.end('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n<a href="/in">\r\n'),
+    (_, socket) =>
+      void socket.end('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n<a href="/in">\r\n'),
+    (_, socket) => void socket.end('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n<a href="/in">'),
+    (_, socket) => void socket.write('HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 50\r\n\r\n<a href="/in">', () => socket.resetAndDestroy()),
+  ];
+  for (const script of scripts) {
+    const outcome = await visitOne(script);
+    assert.equal(failureOf(outcome), "reset retryable 200");
+    assert.ok(outcome.kind === "failed");
+    assert.equal(outcome.response?.wireBytes, 14);
+    assert.equal(Buffer.from(outcome.response?.body ?? []).toString(), '<a href="/in">');
+  }
+});
+
+test("an answer that ends inside its head, or never begins, is a reset", async () => {
+  for (const head of ["", "HTT", "HTTP/1.1 200 OK\r\nContent-Ty", "HTTP/1.1 200 OK\r\n"]) {
+    assert.equal(failureOf(await visitOne((_, socket) => void socket.end(head))), "reset retryable null", JSON.stringify(head));
+  }
+});
+
+test("F016 F017 F018 answers that break the grammar fail alone or are read whole, and the next page is well", async () => {
+  const cases: readonly (readonly [string, string])[] = [
+    ["no colon", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nthis line has no colon\r\nContent-Length: 20\r\n\r\n12345678901234567890"],
+    ["bare LF", "HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 5\n\nhello"],
+    [
+      "both lengths",
+      "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n14\r\n12345678901234567890\r\n0\r\n\r\n",
+    ],
+  ];
+  for (const [name, bytes] of cases) {
+    const outcome = await visitOne((_, socket) => void socket.end(bytes));
+    if (outcome.kind === "fetched") assert.match(bodyOf(outcome), /^(1234567890){2}$|^hello$/, name);
+    else assert.match(failureOf(outcome), /^protocol/, name);
+  }
+});
+
+test("F019 a header block of 60 KB is read; one without end is refused", async () => {
+  for (const size of [17_000, 60_000]) {
+    assert.equal(bodyOf(await visitOne(() => page("big", [`Content-Security-Policy: ${"a".repeat(size)}`]))), "big");
+  }
+  const outcome = await visitOne((_, socket) => {
+    socket.write("HTTP/1.1 200 OK\r\n");
+    for (let i = 0; i < 40; i++) socket.write(`X-${i}: ${"y".repeat(10_000)}\r\n`);
+    return null;
+  });
+  assert.equal(failureOf(outcome), "protocol null");
+});
+
+test("F025 999 is kept as status and counts as a passing failure", async () => {
+  const outcome = await visitOne(() => page("denied", [], "999 Request denied"));
+  assert.equal(failureOf(outcome), "http retryable 999");
+  assert.ok(outcome.kind === "failed");
+  assert.equal(outcome.answer?.kind, "none");
+  assert.equal(outcome.response?.wireBytes, 6);
+});
+
+test("F026 a 304 nobody asked for has an empty body and does not wait for one", async () => {
+  const outcome = await visitOne(() => 'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n');
+  assert.ok(outcome.kind === "fetched");
+  assert.equal(outcome.response.status, 304);
+  assert.equal(outcome.response.body.byteLength, 0);
+});
+
+test("401, 403, 404, 410 and 451 are pages; 408, 425, 429 and 5xx are failures to be tried again", async () => {
+  for (const status of [200, 203, 204, 206, 401, 403, 404, 410, 418, 451]) {
+    const outcome = await visitOne(() => page(status === 204 ? "" : "x", [], `${status} S`));
+    assert.equal(outcome.kind, "fetched", String(status));
+    assert.equal(outcome.answer?.kind, "good");
+  }
+  for (const [status, code, answer] of [
+    [408, "http", "good"],
+    [425, "http", "good"],
+    [429, "rate-limited", "pushback"],
+    [500, "http", "none"],
+    [502, "http", "none"],
+    [503, "http", "pushback"],
+    [599, "http", "none"],
+  ] as const) {
+    const outcome = await visitOne(() => page("sorry", [], `${status} S`));
+    assert.equal(failureOf(outcome), `${code} retryable ${status}`);
+    assert.equal(outcome.answer?.kind, answer, String(status));
+    assert.ok(outcome.kind === "failed");
+    assert.equal(Buffer.from(outcome.response?.body ?? []).toString(), "sorry");
+  }
+});
+
+test("F023 F024 Retry-After comes with the failure: seconds, a date, a day; 503 with it is rate-limited", async () => {
+  const wish = async (status: string, value: string) => {
+    const outcome = await visitOne(() => page("later", [`Retry-After: ${value}`], status));
+    assert.ok(outcome.kind === "failed");
+    return [outcome.code, outcome.retryAfterMs] as const;
+  };
+  assert.deepEqual(await wish("429 Too Many Requests", "2"), ["rate-limited", 2_000]);
+  assert.deepEqual(await wish("503 Service Unavailable", "86400"), ["rate-limited", 86_400_000]);
+  assert.deepEqual(await wish("500 Oh", "3"), ["http", 3_000]);
+  assert.deepEqual(await wish("429 Too Many Requests", "soon"), ["rate-limited", null]);
+  const [, dated] = await wish("429 Too Many Requests", new Date(Date.now() + 60_000).toUTCString());
+  assert.ok(dated !== null && dated > 30_000 && dated <= 61_000);
+});
+
+test("interim answers are not the answer", async () => {
+  const outcome = await visitOne(() => `HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 102 Wait\r\n\r\n${page("<p>then").toString("latin1")}`);
+  assert.equal(bodyOf(outcome), "<p>then");
+});
+
+test("F033 F035 F038 request targets go out byte for byte", async () => {
+  const targets = [
+    "/x%E2%84%A2-y",
+    "/m/one%252Ftwo",
+    "/p%2Fq",
+    "/100%",
+    "/i.php?/news/=/7/",
+    "/i.php?a",
+    "/i.php?b=2&a=1",
+    "/i.php?x=1&x=1",
+    "/a%5Cb",
+    "//page-a",
+    "/?",
+    "/;a=b?c=%zz'\"{}|",
+  ];
+  const { targets: seen } = await visit(() => OK, targets);
+  assert.deepEqual(seen, targets);
+});
+
+test("what is sent may be spelt differently from the canonical URL", async () => {
+  await using server = await startRawServer(() => OK);
+  await fetchOnce(`${server.origin}/u%C3%A9`, {}, { rest: { sentAs: `${server.origin}/u%c3%a9?q=%e9#frag` } });
+  await fetchOnce(`${server.origin}/`, {}, { rest: { sentAs: `${server.origin}?test=1` } });
+  assert.deepEqual(
+    server.requests.map((request) => request.target),
+    ["/u%c3%a9?q=%e9", "/?test=1"],
+  );
+});
+
+test("F041 hosts with underscores, odd hyphens or a trailing dot are asked for by that name", async () => {
+  await using server = await startRawServer(() => OK);
+  const asked: string[] = [];
+  for (const name of ["a_b.example", "hg--69.example", "a.example."]) {
+    const outcome = await fetchOnce(`http://${name}:${server.port}/`, {
+      lookup: (hostname, callback) => {
+        asked.push(hostname);
+        callback(null, [{ address: "127.0.0.1", family: 4 }]);
+      },
+    });
+    assert.equal(bodyOf(outcome), "<p>well");
+  }
+  assert.deepEqual(asked, ["a_b.example", "hg--69.example", "a.example."]);
+  assert.deepEqual(
+    server.requests.map((request) => request.headers.get("host")),
+    asked.map((name) => `${name}:${server.port}`),
+  );
+});
+
+test("F044 credentials of the URL go out as Basic authorization", async () => {
+  await using server = await startRawServer((request) =>
+    request.headers.get("authorization") === `Basic ${btoa("user:p@ss")}` ? OK : page("", [], "401 Who"),
+  );
+  assert.equal(bodyOf(await fetchOnce(`${server.origin}/`, {}, { rest: { credentials: "user:p@ss" } })), "<p>well");
+  assert.equal(bodyOf(await fetchOnce(`${server.origin}/in`, { auth: new Map([[`127.0.0.1:${server.port}`, "user:p@ss"]]) })), "<p>well");
+  assert.equal(bodyOf(await fetchOnce(`${server.origin}/in`, { auth: new Map([["127.0.0.1", "user:p@ss"]]) })), "<p>well");
+});
+
+test("F030 Authorization and Cookie given by the user go to the seeds' hosts only", async () => {
+  await using seed = await startRawServer(() => OK);
+  await using other = await startRawServer(() => OK);
+  await using fetcher = openFetcher({
+    headers: { Authorization: "Bearer T", Cookie: "a=1", "X-Team": "blue", "user-agent": "mine/1" },
+    seedHosts: new Set([`127.0.0.1:${seed.port}`]),
+    auth: new Map([["elsewhere.example", "u:p"]]),
+  });
+  await fetcher.fetch(exchangeFor(`${seed.origin}/`));
+  await fetcher.fetch(exchangeFor(`${other.origin}/`));
+  const of = (headers: ReadonlyMap<string, string> | undefined) =>
+    ["authorization", "cookie", "x-team", "user-agent"].map((name) => headers?.get(name) ?? null);
+  assert.deepEqual(of(seed.requests[0]?.headers), ["Bearer T", "a=1", "blue", "mine/1"]);
+  assert.deepEqual(of(other.requests[0]?.headers), [null, null, "blue", "mine/1"]);
+});
+
+test("seeds and credentials that become known later count from then on", async () => {
+  await using server = await startRawServer(() => OK);
+  const seedHosts = new Set<string>();
+  await using fetcher = openFetcher({ headers: { Cookie: "a=1" }, seedHosts });
+  await fetcher.fetch(exchangeFor(`${server.origin}/`));
+  seedHosts.add(`127.0.0.1:${server.port}`);
+  await fetcher.fetch(exchangeFor(`${server.origin}/`));
+  assert.deepEqual(
+    server.requests.map((request) => request.headers.get("cookie") ?? null),
+    [null, "a=1"],
+  );
+});
+
+test("a request's own method, headers and body are sent, and headers by host win over those for all", async () => {
+  await using server = await startRawServer(() => OK);
+  const host = `127.0.0.1:${server.port}`;
+  const rest = { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: Buffer.from("{}") };
+  await fetchOnce(`${server.origin}/`, { headers: { "X-A": "all" }, hosts: { [host]: { headers: { "X-A": "host" } } } }, { rest });
+  const request = server.requests[0]!; // one request was made
+  assert.equal(request.method, "POST");
+  assert.equal(request.body.toString(), "{}");
+  assert.equal(request.headers.get("accept"), "application/json");
+  assert.equal(request.headers.get("content-type"), "application/json");
+  assert.equal(request.headers.get("x-a"), "host");
+});
+
+test("headers that HTTP cannot carry are refused at once, all in one error", () => {
+  assert.throws(() => openFetcher({ headers: { "bad name": "x", "X-A": "line\r\nbreak", Connection: "close" } }), {
+    code: "invalid-options",
+    message: /bad name.*Connection|X-A/s,
+  });
+});
