@@ -6,10 +6,13 @@ import { type Logger, silentLog } from "./core/log.ts";
 import type { Sink } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import type { CrawlHooks, Parts, Scrape } from "./engine/parts.ts";
+import type { FetcherOptions } from "./fetch/options.ts";
 import { decodeText } from "./parse/charset.ts";
 import { extractPage } from "./parse/extract.ts";
 import type { AdmitRules } from "./rules/admit.ts";
+import { cookieHeader, parseSetCookie } from "./rules/cookies.ts";
 import { wantsBody } from "./rules/media-type.ts";
+import { parseRetryAfter } from "./rules/retry.ts";
 import { productToken } from "./rules/robots.ts";
 import { compileScope } from "./rules/scope.ts";
 import { openSinks } from "./sinks/open.ts";
@@ -62,8 +65,9 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   const identity = { seedHosts: new Set<string>(), auth: new Map(Object.entries(spec.auth)) };
   const seed = crypto.getRandomValues(new Int32Array(4));
   const fingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!] as const;
+  const site = siteRules(spec);
   const admit: AdmitRules = {
-    scope: compileScope(spec.scope, spec.follow, spec.list, []),
+    scope: compileScope(spec.scope, spec.follow, spec.list, [], site.siteOf),
     seed: fingerprintSeed,
     maxDepth: spec.maxDepth,
     robots: spec.robots,
@@ -85,13 +89,17 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     needs: { digest: spec.fields === null || spec.fields.includes("digest") },
     extract: extractPage,
     decodeText,
-    openFrontier: async (hooks) => createMemoryFrontier(frontierConfig(spec), hooks, { clock, random, seed: fingerprintSeed }),
+    openFrontier: async (hooks) => {
+      await site.load();
+      return createMemoryFrontier(frontierConfig(spec), hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
+    },
     openFetcher:
       options.world?.openFetcher ??
       (async () => {
         // undici is most of the start-up time: it loads while the seeds are read.
         const { createFetcher } = await import("./fetch/http.ts");
-        return createFetcher({ ...fetcherOptions(spec, userAgent), seedHosts: identity.seedHosts, auth: identity.auth }, clock);
+        const parseCookie: NonNullable<FetcherOptions["parseSetCookie"]> = (line, place, now) => parseSetCookie(line, place, now, site.isPublicSuffix);
+        return createFetcher({ ...fetcherOptions(spec, userAgent), parseSetCookie: parseCookie, seedHosts: identity.seedHosts, auth: identity.auth }, clock);
       }),
     identity,
   };
@@ -109,7 +117,25 @@ function fetcherOptions(spec: CrawlSpec, userAgent: string) {
     proxy: spec.proxy,
     insecure: spec.insecure,
     addresses: spec.addresses,
-    concurrency: spec.concurrency,
     perHostConcurrency: spec.perHost.concurrency,
+    environment: process.env,
+    parseRetryAfter,
+    cookieHeader,
+  };
+}
+
+/**
+ * Registrable domains are needed by crawls that span hosts. The public suffix list is large, so that others do without:
+ * a cookie for a whole domain is then one for the host that set it.
+ */
+function siteRules(spec: CrawlSpec) {
+  const wide = spec.scope.preset === "domain" || spec.scope.preset === "any";
+  let loaded: typeof import("./rules/site.ts") | null = null;
+  return {
+    async load() {
+      if (wide) loaded ??= await import("./rules/site.ts");
+    },
+    siteOf: (host: string) => loaded?.siteOf(host) ?? host,
+    isPublicSuffix: (domain: string) => loaded?.isPublicSuffix(domain) ?? null,
   };
 }

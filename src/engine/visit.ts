@@ -143,7 +143,7 @@ export function createVisitor(parts: Parts, fetcher: Fetcher): Visitor {
       parts.onEvent({ kind: "retry", ...news });
       return { settled: { ...settled(lease, outcome, { kind: "retry", afterMs: decision.afterMs }, null), tally: [["retries", 1]] }, links: NO_LINKS };
     }
-    const message = decision.why === null ? outcome.message : `${outcome.message}; ${decision.why}`;
+    const message = outcome.retryable ? `${outcome.message}; ${decision.why}` : outcome.message;
     return failedPage(lease, outcome, outcome.response, { code: outcome.code, message }, outcome.status);
   }
 
