@@ -125,12 +125,38 @@ async function decodePieces(wire: Uint8Array, codings: readonly Coding[], limit:
 }
 
 async function decodeLayer(wire: Uint8Array, coding: Coding, limit: number): Promise<Decoded> {
+  if (coding === "gzip") return decodeGzip(wire, limit);
   if (coding !== "deflate" || !hasZlibHeader(wire)) return inflatePieces(wire, coding, limit, true);
   const wrapped = await inflatePieces(wire, coding, limit, false);
   // Raw data may start like a zlib header by chance.
   if (wrapped.problem !== "damaged" || wrapped.body.byteLength > 0) return wrapped;
   const raw = await inflatePieces(wire, coding, limit, true);
   return raw.problem ? wrapped : raw;
+}
+
+/** zlib takes bytes behind the end of a member for a further, damaged member; browsers ignore them. The checksum tells whether the first one was whole. */
+async function decodeGzip(wire: Uint8Array, limit: number): Promise<Decoded> {
+  const whole = await inflatePieces(wire, "gzip", limit, true);
+  const start = whole.problem === "damaged" ? gzipHeaderLength(wire) : 0;
+  if (start === 0) return whole;
+  const member = await inflatePieces(wire.subarray(start), "deflate", limit, true);
+  if (member.problem || member.truncated) return { ...member, problem: "damaged" };
+  const trailer = Buffer.alloc(8);
+  trailer.writeUInt32LE(crc32(member.body), 0);
+  trailer.writeUInt32LE(member.body.byteLength, 4);
+  return Buffer.from(wire.buffer, wire.byteOffset, wire.byteLength).includes(trailer, start) ? member : { ...member, problem: "damaged" };
+}
+
+/** Length of the header of a gzip member (RFC 1952 §2.3); 0 when it is cut. */
+function gzipHeaderLength(wire: Uint8Array): number {
+  const flags = wire[3] ?? 0;
+  let at = 10;
+  if (flags & 4) at += 2 + (wire[at] ?? 0) + ((wire[at + 1] ?? 0) << 8);
+  for (const text of [8, 16]) {
+    if (flags & text) at = wire.indexOf(0, at) + 1 || wire.byteLength;
+  }
+  if (flags & 2) at += 2;
+  return at < wire.byteLength ? at : 0;
 }
 
 function inflatePieces(wire: Uint8Array, coding: Coding, limit: number, raw: boolean): Promise<Decoded> {
