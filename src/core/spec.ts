@@ -297,7 +297,7 @@ function sharedFiles(spec: CrawlSpec): OptionProblem[] {
   return named.flatMap(([option, file]) => {
     const other = file === null ? undefined : files.get(file);
     if (file !== null) files.set(file, option);
-    return other === undefined ? [] : [{ option, message: `${file} is already written by ${other}; give each output a file of its own` }];
+    return other === undefined ? [] : [{ option, message: `another output goes to ${file} too; give each a file of its own` }];
   });
 }
 

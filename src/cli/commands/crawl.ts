@@ -1,0 +1,196 @@
+/** `skein crawl`: options to spec, spec to crawl, its events to stdout and stderr, its end to an exit status. */
+import { realClock, type Timer } from "../../core/clock.ts";
+import { CrawlError, type OptionProblem } from "../../core/errors.ts";
+import type { Summary } from "../../core/events.ts";
+import type { CrawlSpec } from "../../core/spec.ts";
+import type { CrawlOptions, CrawlRun, crawl } from "../../crawl.ts";
+import { type Console, createConsole } from "../console.ts";
+import { type Ending, exitCode } from "../exit.ts";
+import { type CliFlags, cliFlags, flagTable, parseFlags } from "../flags.ts";
+import { crawlHelp } from "../help.ts";
+import type { Io, StopSignal } from "../io.ts";
+import { createNarrator } from "../narrator.ts";
+import { noProgress, REDRAW_MS } from "../progress.ts";
+import { loadScraper } from "../scraper.ts";
+import { checkInputFiles, openSeeds, type SeedSources } from "../seeds.ts";
+import { describePatterns, envSettings, finishSpec, mergeSettings, readConfig } from "../settings.ts";
+import { stdoutSink } from "../stdout.ts";
+import { summaryLines } from "../summary.ts";
+
+/** The front door, and the reason by which a stop from a signal is known; loaded only when there is something to crawl. */
+export type LoadCrawl = () => Promise<{ readonly crawl: typeof crawl; readonly INTERRUPTED: string }>;
+
+const BAD_SEEDS_SHOWN = 20;
+/** How long an abort may take before the process ends without it. */
+const ABORT_MS = 1_500;
+
+interface Command {
+  readonly spec: CrawlSpec;
+  readonly flags: CliFlags;
+  readonly strange: readonly string[];
+  readonly configName: string | null;
+}
+
+/** Everything the user said, or null when only help was asked for. Throws CrawlError `invalid-options`. */
+async function readCommand(argv: readonly string[], io: Io): Promise<Command | null> {
+  const table = flagTable();
+  const parsed = parseFlags(argv, table);
+  if (parsed.given.some(({ flag, value }) => flag.name === "help" && value === true)) return null;
+  const fromEnv = envSettings(io.env, table);
+  const file = await readConfig(io.cwd);
+  const given = [...fromEnv.given, ...parsed.given];
+  const problems: OptionProblem[] = [...parsed.problems, ...fromEnv.problems];
+  const flags = cliFlags(given, problems);
+  problems.push(...checkInputFiles(flags.inputFiles));
+  const merged = mergeSettings(file, given);
+  // Seeds of the command line take the place of the config file's.
+  const named = parsed.args.length > 0 || flags.inputFiles.length > 0;
+  const spec = finishSpec(named ? { ...merged, input: { ...merged.input, seeds: parsed.args } } : merged, file, problems);
+  return { spec, flags, strange: fromEnv.strange, configName: file?.name ?? null };
+}
+
+function sayAtStart(console: Console, { spec, strange, configName, flags }: Command): void {
+  for (const text of strange) console.say("warn", `warning: ${text}`, text);
+  if (configName !== null) console.say("debug", `options from ${configName}`, "config file", { name: configName });
+  if (flags.verbose) {
+    for (const { option, pattern, reading } of describePatterns(spec)) {
+      console.say("debug", `${option} ${pattern}: ${reading}`, "pattern", { option, pattern, reading });
+    }
+  }
+  if (!spec.robots) console.say("warn", "warning: robots.txt, meta robots and nofollow are not obeyed (--no-robots)", "robots are not obeyed");
+  if (spec.insecure) console.say("warn", "warning: TLS certificates are not verified (--insecure)", "certificates are not verified");
+  console.say("info", "this crawl lives in memory: Ctrl-C ends it cleanly, kill -9 loses it", "crawl in memory");
+}
+
+function seedSources(console: Console, { spec, flags }: Command, io: Io): SeedSources & { finish(): void } {
+  let bad = 0;
+  return {
+    listed: spec.seeds,
+    files: flags.inputFiles,
+    defaultScheme: spec.defaultScheme,
+    stdin: io.stdin,
+    onBad({ where, text, why }) {
+      if (++bad <= BAD_SEEDS_SHOWN)
+        console.say("warn", `warning: skipped ${where}: ${JSON.stringify(text.slice(0, 200))}: ${why}`, "bad seed", { where, text, why });
+    },
+    finish() {
+      if (bad > BAD_SEEDS_SHOWN)
+        console.say("warn", `warning: skipped … ${bad - BAD_SEEDS_SHOWN} more bad seeds`, "more bad seeds", { count: bad - BAD_SEEDS_SHOWN });
+    },
+  };
+}
+
+/** Draws the progress line until the returned function is called. */
+function keepDrawing(console: Console, run: CrawlRun): () => void {
+  let ended = false;
+  let timer: Timer | null = null;
+  const tick = async (): Promise<void> => {
+    const stats = await run.stats();
+    if (ended) return;
+    console.progress.draw(stats);
+    timer = realClock.after(REDRAW_MS, again);
+  };
+  // A failure of stats is a failure of the run: `done` tells of it.
+  const again = (): void => void tick().catch(() => undefined);
+  if (console.progress !== noProgress) again();
+  return () => {
+    ended = true;
+    timer?.cancel();
+    console.progress.clear();
+  };
+}
+
+/** First signal: finish what is in flight. Second: abort. Third, or when aborting takes too long: die. */
+function obeySignals(io: Io, console: Console, run: CrawlRun, interrupted: string, heard: (signal: StopSignal) => void): () => void {
+  let times = 0;
+  let timer: Timer | null = null;
+  const ignore = () => undefined; // `done` tells of failures
+  const off = io.onSignal((signal) => {
+    times++;
+    heard(signal);
+    if (times === 1) {
+      console.say("info", "finishing what is in flight, again to abort", "stopping", { signal });
+      void run.stop({ mode: "flight", reason: interrupted }).catch(ignore);
+    } else if (times === 2) {
+      console.say("info", "aborting", "aborting", { signal });
+      timer = realClock.after(ABORT_MS, () => io.die(signal));
+      void run.stop({ mode: "now", reason: interrupted }).catch(ignore);
+    } else io.die(signal);
+  });
+  return () => {
+    timer?.cancel();
+    off();
+  };
+}
+
+/** Runs the crawl to its end; answers its summary and what ended it. */
+async function runCrawl(command: Command, io: Io, console: Console, load: LoadCrawl): Promise<{ summary: Summary; ending: Ending }> {
+  const { spec } = command;
+  const ignore = () => undefined; // `done` tells of failures
+  const loading = load();
+  loading.catch(ignore);
+  const scrape = spec.scraper === null ? undefined : await loadScraper(spec.scraper, io.cwd);
+  sayAtStart(console, command);
+  const sources = seedSources(console, command, io);
+  const seeds = await openSeeds(sources);
+  const { crawl, INTERRUPTED } = await loading;
+  const narrator = createNarrator(console);
+  const ending: { signal: StopSignal | null; readerLeft: boolean } = { signal: null, readerLeft: false };
+  let stopping = false;
+  const records = spec.outputs.includes("-");
+  const sink = stdoutSink(io.stdout, {
+    what: records ? "records" : spec.print,
+    fields: spec.fields,
+    beforeWrite: () => (io.stdout.isTerminal ? console.progress.clear() : undefined),
+    // A pause during a stop would hold up the stop.
+    onFull: () => (stopping ? undefined : void run.pause().catch(ignore)),
+    onSpace: () => void run.resume().catch(ignore),
+    onClosed() {
+      ending.readerLeft = true;
+      void run.stop({ mode: "now", reason: "the reader of stdout went away" }).catch(ignore);
+    },
+  });
+  const options: CrawlOptions = {
+    ...(scrape === undefined ? {} : { scrape }),
+    sinks: [sink],
+    log: console.log,
+    onEvent(event) {
+      if (event.kind === "stopping") stopping = true;
+      narrator.tell(event);
+    },
+  };
+  const run = crawl({ ...spec, seeds, scraper: null, outputs: spec.outputs.filter((file) => file !== "-") }, options);
+  const signalsOff = obeySignals(io, console, run, INTERRUPTED, (signal) => {
+    ending.signal ??= signal;
+  });
+  const stopDrawing = keepDrawing(console, run);
+  try {
+    return { summary: await run.done, ending };
+  } finally {
+    stopDrawing();
+    signalsOff();
+    sources.finish();
+    narrator.finish();
+  }
+}
+
+/** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
+export async function crawlCommand(argv: readonly string[], io: Io, load: LoadCrawl): Promise<number> {
+  const command = await readCommand(argv, io);
+  if (command === null) {
+    await io.stdout.write(Buffer.from(crawlHelp()));
+    return 0;
+  }
+  const { flags, spec } = command;
+  const console = createConsole(io, {
+    format: flags.logFormat === "json" ? "json" : "text",
+    quiet: flags.quiet,
+    verbose: flags.verbose,
+    progress: flags.progress,
+  });
+  const none = Array.isArray(spec.seeds) && spec.seeds.length === 0 && flags.inputFiles.length === 0;
+  if (none) throw new CrawlError("no-seeds", "nothing to crawl: give a URL, or a file of URLs with -i");
+  const { summary, ending } = await runCrawl(command, io, console, load);
+  console.block(summaryLines(summary, ending.readerLeft), "summary", { summary });
+  return exitCode(summary, ending);
+}

@@ -1,0 +1,66 @@
+/** Diagnostics on stderr, as text or JSON lines. What is worth saying is decided elsewhere. */
+import { realClock } from "../core/clock.ts";
+import type { LogFields, Logger, LogLevel } from "../core/log.ts";
+import type { Io } from "./io.ts";
+import { noProgress, type Progress, terminalProgress } from "./progress.ts";
+
+export interface Console {
+  /** `text` is a whole line for people; `message` (constant) and `fields` are for programs. */
+  say(level: LogLevel, text: string, message: string, fields?: LogFields): void;
+  /** Several lines that belong together; one JSON object. */
+  block(lines: readonly string[], message: string, value: object): void;
+  /** What crawl() takes. */
+  readonly log: Logger;
+  readonly progress: Progress;
+}
+
+export interface ConsoleOptions {
+  readonly format: "text" | "json";
+  /** Only errors. */
+  readonly quiet: boolean;
+  /** Debug lines too. */
+  readonly verbose: boolean;
+  readonly progress: boolean;
+}
+
+const COLOURS: Readonly<Record<LogLevel, string>> = { debug: "\u001b[2m", info: "", warn: "\u001b[33m", error: "\u001b[31m" };
+
+/** Control characters could move the cursor or change colours: URLs and messages come from the web. */
+function harmless(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
+}
+
+export function createConsole({ stderr, env }: Pick<Io, "stderr" | "env">, options: ConsoleOptions): Console {
+  const { format, quiet, verbose } = options;
+  const coloured = stderr.isTerminal && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb";
+  const progress = options.progress && !quiet && format === "text" && stderr.isTerminal && env.TERM !== "dumb" ? terminalProgress(stderr) : noProgress;
+  const wanted = (level: LogLevel) => (quiet ? level === "error" : level !== "debug" || verbose);
+
+  function json(level: LogLevel, message: string, rest: object): void {
+    stderr.write(`${JSON.stringify({ time: new Date(realClock.epoch()).toISOString(), level, message, ...rest })}\n`);
+  }
+
+  function say(level: LogLevel, text: string, message: string, fields: LogFields = {}): void {
+    if (!wanted(level)) return;
+    progress.clear();
+    const colour = coloured ? COLOURS[level] : "";
+    if (format === "json") json(level, message, fields);
+    else stderr.write(`${colour}${harmless(text)}${colour === "" ? "" : "\u001b[0m"}\n`);
+  }
+
+  return {
+    say,
+    block(lines, message, value) {
+      if (quiet) return;
+      progress.clear();
+      if (format === "json") json("info", message, value);
+      else stderr.write(lines.map((line) => `${harmless(line)}\n`).join(""));
+    },
+    log(level, message, fields = {}) {
+      const details = Object.entries(fields).map(([name, value]) => `${name} ${value}`);
+      const prefix = level === "warn" ? "warning: " : level === "error" ? "error: " : "";
+      say(level, `${prefix}${message}${details.length > 0 ? ` (${details.join(", ")})` : ""}`, message, fields);
+    },
+    progress,
+  };
+}

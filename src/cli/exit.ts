@@ -1,0 +1,28 @@
+/** Exit statuses (product contract, section 4). */
+import { CrawlError, ERROR_CODES } from "../core/errors.ts";
+import type { Summary } from "../core/events.ts";
+import type { StopSignal } from "./io.ts";
+
+export const EXIT = { ok: 0, internal: 1, usage: 2, unwritable: 3, noSeedReached: 4, tooManyErrors: 6, SIGINT: 130, SIGTERM: 143 } as const;
+
+export interface Ending {
+  /** The first signal that came while the crawl ran. */
+  readonly signal: StopSignal | null;
+  /** The reader of stdout went away, and the crawl was ended for that. */
+  readonly readerLeft: boolean;
+}
+
+/** The status of a crawl that came to its end. A reader that went away (`| head`) had what it wanted: 0. */
+export function exitCode(summary: Pick<Summary, "finishReason" | "seeds" | "seedsReached">, { signal, readerLeft }: Ending): number {
+  if (signal !== null) return EXIT[signal];
+  if (readerLeft) return EXIT.ok;
+  if (summary.finishReason === "failed") return EXIT.internal;
+  if (summary.finishReason === "limit-errors") return EXIT.tooManyErrors;
+  if (summary.seeds > 0 && summary.seedsReached === 0) return EXIT.noSeedReached;
+  return EXIT.ok;
+}
+
+/** The status for an exception: ours by its code, anything else is an internal error. */
+export function errorExitCode(error: unknown): number {
+  return error instanceof CrawlError ? ERROR_CODES[error.code].exit : EXIT.internal;
+}

@@ -1,0 +1,71 @@
+/** The command line's entry: picks the command, says what went wrong, answers the exit status. */
+import { realClock } from "../core/clock.ts";
+import { CrawlError } from "../core/errors.ts";
+import { nearest } from "../core/nearest.ts";
+import { VERSION } from "../version.ts";
+import type { LoadCrawl } from "./commands/crawl.ts";
+import { EXIT, errorExitCode } from "./exit.ts";
+import { type Io, processIo } from "./io.ts";
+
+const COMMANDS = ["crawl", "help"];
+
+/** Commands are loaded when they are asked for, what crawls only when there is something to crawl: help and errors come at once. */
+const loadCrawl: LoadCrawl = () => import("../crawl.ts");
+
+function unknownCommand(word: string): string {
+  const near = nearest(word, COMMANDS);
+  if (near !== null) return `there is no command "${word}"; did you mean skein ${near}?`;
+  return /[.:/]/.test(word) && !word.startsWith("-")
+    ? `there is no command "${word}"; did you mean skein crawl ${word}?`
+    : `there is no command "${word}"; skein --help lists them`;
+}
+
+async function dispatch(argv: readonly string[], io: Io, load: LoadCrawl): Promise<number> {
+  const [word, ...rest] = argv;
+  const print = async (text: string) => {
+    await io.stdout.write(Buffer.from(text));
+    return EXIT.ok;
+  };
+  if (word === "--version" || word === "-V") return print(`${VERSION}\n`);
+  if (word === "crawl") return (await import("./commands/crawl.ts")).crawlCommand(rest, io, load);
+  const { MAIN_HELP, crawlHelp } = await import("./help.ts");
+  if (word === "help" && rest[0] === "crawl") return print(crawlHelp());
+  if (word === "--help" || word === "-h" || word === "help") return print(MAIN_HELP);
+  io.stderr.write(word === undefined ? MAIN_HELP : `skein: ${unknownCommand(word)}\n`);
+  return EXIT.usage;
+}
+
+/** One line for each thing that is wrong; a stack only for what is our fault. */
+function describe(error: unknown): string[] {
+  if (!(error instanceof CrawlError) || error.code === "internal")
+    return [`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`];
+  return error.problems.length > 0 ? error.problems.map(({ option, message }) => `${option}: ${message}`) : [error.message];
+}
+
+/** Asked for without the parser: the arguments may be what is wrong. */
+function wantsJson(argv: readonly string[], env: Io["env"]): boolean {
+  return argv.includes("--log-format=json") || argv[argv.indexOf("--log-format") + 1] === "json" || env.SKEIN_LOG_FORMAT === "json";
+}
+
+function sayError(error: unknown, argv: readonly string[], io: Io): void {
+  const code = error instanceof CrawlError ? error.code : "internal";
+  const line = (text: string) => `${JSON.stringify({ time: new Date(realClock.epoch()).toISOString(), level: "error", message: text, code })}\n`;
+  const spell = wantsJson(argv, io.env) ? line : (text: string) => `skein: ${text}\n`;
+  io.stderr.write(describe(error).map(spell).join(""));
+}
+
+/** Runs one command. With the real process it also sets the exit status, which is returned. */
+export async function main(argv: readonly string[], io?: Io, load: LoadCrawl = loadCrawl): Promise<number> {
+  const world = io ?? processIo();
+  let status: number;
+  try {
+    status = await dispatch(argv, world, load);
+  } catch (error) {
+    // Help that nobody reads (| head) is no error.
+    const readerLeft = error instanceof Error && "code" in error && error.code === "EPIPE";
+    if (!readerLeft) sayError(error, argv, world);
+    status = readerLeft ? EXIT.ok : errorExitCode(error);
+  }
+  if (io === undefined) process.exitCode = status;
+  return status;
+}
