@@ -2,6 +2,7 @@
 import {
   type BrotliOptions,
   brotliDecompressSync,
+  crc32,
   createBrotliDecompress,
   createGunzip,
   createInflate,

@@ -333,3 +333,21 @@ test("headers that HTTP cannot carry are refused at once, all in one error", () 
     message: /bad name.*Connection|X-A/s,
   });
 });
+
+test("cookies of the jar are sent where they belong, after those the user gave, and received ones are reported", async () => {
+  await using server = await startRawServer(() =>
+    page("<p>well", ["Set-Cookie: b=2; Path=/", "Set-Cookie: c=3; Path=/", "Set-Cookie: evil=1; Domain=elsewhere.example"]),
+  );
+  const jar = [
+    { name: "a", value: "1", domain: "127.0.0.1", hostOnly: true, path: "/", secure: false, expiresAt: null },
+    { name: "deep", value: "1", domain: "127.0.0.1", hostOnly: true, path: "/deep", secure: false, expiresAt: null },
+    { name: "safe", value: "1", domain: "127.0.0.1", hostOnly: true, path: "/", secure: true, expiresAt: null },
+  ];
+  const options = { headers: { Cookie: "own=0" }, seedHosts: new Set([`127.0.0.1:${server.port}`]) };
+  const outcome = await fetchOnce(`${server.origin}/?q=/deep`, options, { cookies: jar });
+  assert.equal(server.requests[0]?.headers.get("cookie"), "own=0; a=1");
+  assert.deepEqual(
+    outcome.setCookies?.map(({ name, value }) => `${name}=${value}`),
+    ["b=2", "c=3"],
+  );
+});

@@ -5,6 +5,7 @@ import type { Cookie } from "../core/frontier.ts";
 import type { Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import { compileAddressGuard } from "../rules/address.ts";
+import { type CookiePlace, cookieHeader, createCookieReader } from "../rules/cookies.ts";
 import { parseCodings } from "./body.ts";
 import { createConnections, createHost, type Host, type Slot } from "./connections.ts";
 import { createDialler } from "./dial.ts";
@@ -12,7 +13,7 @@ import { createResolver } from "./dns.ts";
 import { errorCode, FAILURES, type Failure, isParserError, toFailure } from "./errors.ts";
 import { checkHeaders, type HeaderList, type HeaderOptions, hostCredentials, originHeaders, type RawHeaders, rawField, requestHeaders } from "./headers.ts";
 import { createJob, type Job, keepPiece } from "./job.ts";
-import type { CookiePlace, FetcherOptions } from "./options.ts";
+import type { FetcherOptions } from "./options.ts";
 import { aborted, answered, contentTypeOf, failed, isRedirect, locationOf, type OutcomeRules } from "./outcome.ts";
 import { compileProxies, proxyOptions } from "./proxy.ts";
 import { originOf, pathOf, targetOf } from "./target.ts";
@@ -40,6 +41,7 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
   const connectMs = Math.min(CONNECT_MS, options.timeoutMs);
   const tickMs = Math.min(250, Math.max(10, Math.floor(options.timeoutMs / 20)));
   const quietSweeps = Math.ceil(Math.min(IDLE_MS, options.timeoutMs) / tickMs) + 1;
+  const cookieReader = createCookieReader();
   let Client: ClientConstructor | null = null;
   let early: Job[] = [];
   let disposed = false;
@@ -133,7 +135,7 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
       host.headers = originHeaders(headerOptions, request.host, host.hostname);
     }
     if (request.rest === null && cookies === null) return host.headers;
-    const jar = cookies && options.cookieHeader ? options.cookieHeader(cookies, placeOf(job), clock.epoch()) : null;
+    const jar = cookies ? cookieHeader(cookies, placeOf(job), clock.epoch()) : null;
     return requestHeaders(host.headers, request, jar ?? "");
   }
 
@@ -142,10 +144,8 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
   }
 
   function readCookies(lines: readonly string[], job: Job): readonly Cookie[] | null {
-    const { parseSetCookie } = options;
-    if (!parseSetCookie) return null;
     const place = placeOf(job);
-    const cookies = lines.map((line) => parseSetCookie(line, place, clock.epoch())).filter((cookie) => cookie !== null);
+    const cookies = lines.map((line) => cookieReader.parse(line, place, clock.epoch())).filter((cookie) => cookie !== null);
     return cookies.length > 0 ? cookies : null;
   }
 

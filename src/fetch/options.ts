@@ -1,16 +1,6 @@
 /** What a fetcher is told by the spec. Plain values and pure functions; what they do stands in http.ts. */
-import type { Cookie } from "../core/frontier.ts";
 import type { HostKey } from "../core/request.ts";
 import type { Lookup } from "./dns.ts";
-
-/** Where a cookie was set or is to be sent. */
-export interface CookiePlace {
-  /** Hostname without port. */
-  readonly host: string;
-  /** Path without query. */
-  readonly path: string;
-  readonly secure: boolean;
-}
 
 /** Plain values of the spec (core/spec.ts), durations in ms, sizes in bytes. */
 export interface FetcherOptions {
@@ -39,6 +29,4 @@ export interface FetcherOptions {
   readonly perHostConcurrency: number;
   /** Replaces the system's resolver. */
   readonly lookup?: Lookup;
-  readonly cookieHeader?: (jar: readonly Cookie[], place: CookiePlace, nowEpochMs: number) => string | null;
-  readonly parseSetCookie?: (line: string, place: CookiePlace, nowEpochMs: number) => Cookie | null;
 }

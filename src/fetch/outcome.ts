@@ -32,10 +32,10 @@ export function locationOf(raw: RawHeaders): string | null {
   return first ? first : null;
 }
 
-/** The last line counts: it is what the innermost of several layers of software put there. */
+/** As the server wrote it; several lines joined as one list, of which rules/media-type.ts picks. */
 export function contentTypeOf(raw: RawHeaders): string | null {
   const value = rawField(raw, "content-type");
-  return (typeof value === "string" ? value : value?.at(-1)) ?? null;
+  return (typeof value === "string" ? value : value?.join(", ")) ?? null;
 }
 
 /** The answer has come, whole or cut at the limit. */

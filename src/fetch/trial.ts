@@ -3,6 +3,7 @@ import { realClock } from "../core/clock.ts";
 import type { Cookie } from "../core/frontier.ts";
 import type { Exchange, Fetcher, FetchOutcome } from "../core/outcome.ts";
 import type { RequestRest } from "../core/request.ts";
+import { wantsBody } from "../rules/media-type.ts";
 import { createFetcher } from "./http.ts";
 import type { FetcherOptions } from "./options.ts";
 import { originOf } from "./target.ts";
@@ -11,7 +12,7 @@ const DEFAULTS: FetcherOptions = {
   timeoutMs: 5_000,
   maxBodySize: 10_000_000,
   types: "text",
-  wantsBody: (contentType, types) => types === "all" || contentType === null || /^(text\/|application\/(xhtml|xml|json))/i.test(contentType),
+  wantsBody,
   userAgent: "skein-test/1",
   headers: {},
   hosts: {},
