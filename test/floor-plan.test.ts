@@ -27,7 +27,8 @@ const PACKAGE_HOME: Readonly<Record<string, RegExp>> = {
   undici: /^fetch\//,
   entities: /^parse\//,
   "html-encoding-sniffer": /^parse\//,
-  "whatwg-mimetype": /^parse\//,
+  "whatwg-mimetype": /^rules\/media-type\.ts$/,
+  saxes: /^parse\//,
   tldts: /^rules\/site\.ts$/,
   "ipaddr.js": /^rules\/address\.ts$/,
 };
@@ -42,6 +43,8 @@ interface SourceFile {
   /** From src/, with forward slashes. */
   readonly path: string;
   readonly room: string;
+  /** A suite, or a file whose first line says "for tests only". */
+  readonly test: boolean;
   readonly text: string;
   readonly imports: readonly string[];
   /** Without `import type`: what is really loaded. */
@@ -57,7 +60,8 @@ function readSources(): readonly SourceFile[] {
     const calls = [...text.matchAll(/\bimport\(\s*"([^"]+)"\s*\)/g)].map((match) => match[1] ?? "");
     const imports = [...statements.map((match) => match[2] ?? ""), ...calls];
     const loads = statements.filter((match) => match[1] === undefined).map((match) => match[2] ?? "");
-    return { path, room: roomOf(path), text, imports, loads };
+    const test = IS_TEST.test(path) || /\bfor tests only\b/i.test(text.slice(0, text.indexOf("\n")));
+    return { path, room: roomOf(path), test, text, imports, loads };
   });
 }
 
@@ -79,23 +83,26 @@ test("a room imports only the rooms below it", () => {
   for (const file of sources) {
     const allowed = new Set([file.room, ...(MAY_IMPORT[file.room] ?? [])]);
     // A test may use the published cases and test sites; a test of the whole crawl lives in src/ itself or in test/.
-    if (IS_TEST.test(file.path)) allowed.add("testing");
+    if (file.test) allowed.add("testing");
     for (const specifier of file.imports) {
       if (!specifier.startsWith(".")) continue;
-      const room = roomOf(target(file, specifier));
+      const path = target(file, specifier);
+      if (file.test && path.startsWith("../test/")) continue;
+      const room = roomOf(path);
       if (!allowed.has(room)) complaints.push(`src/${file.path} imports ${specifier}: ${file.room} may not know ${room}`);
     }
   }
   complain(complaints);
 });
 
-test("relative imports stay inside src/ and end in .ts", () => {
+test("relative imports end in .ts and stay inside src/, but for what suites find in test/", () => {
   const complaints: string[] = [];
   for (const file of sources) {
     for (const specifier of file.imports.filter((name) => name.startsWith("."))) {
       const data = /\.json$/.test(specifier);
       if (!data && !specifier.endsWith(".ts")) complaints.push(`src/${file.path}: ${specifier}`);
-      if (!data && target(file, specifier).startsWith("..")) complaints.push(`src/${file.path} reaches outside: ${specifier}`);
+      const path = target(file, specifier);
+      if (!data && path.startsWith("..") && !(file.test && path.startsWith("../test/"))) complaints.push(`src/${file.path} reaches outside: ${specifier}`);
     }
   }
   complain(complaints);
@@ -107,9 +114,9 @@ test("each third-party package has one home", () => {
     for (const specifier of file.imports.filter((name) => !name.startsWith(".") && !name.startsWith("node:"))) {
       const name = /^(@[^/]+\/[^/]+|[^/]+)/.exec(specifier)?.[0] ?? specifier;
       const home = PACKAGE_HOME[name];
-      if (IS_TEST.test(file.path) && TEST_PACKAGES.has(name)) continue;
+      if (file.test && TEST_PACKAGES.has(name)) continue;
       if (home === undefined) complaints.push(`src/${file.path} imports ${name}, which is in no table`);
-      else if (!home.test(file.path) && !IS_TEST.test(file.path)) complaints.push(`src/${file.path} imports ${name}; its home is ${home}`);
+      else if (!home.test(file.path) && !file.test) complaints.push(`src/${file.path} imports ${name}; its home is ${home}`);
     }
   }
   complain(complaints);
@@ -118,7 +125,7 @@ test("each third-party package has one home", () => {
 test("sockets are opened by fetch/ only, and core/ and rules/ do no I/O", () => {
   const complaints: string[] = [];
   for (const file of sources) {
-    if (IS_TEST.test(file.path)) continue;
+    if (file.test) continue;
     for (const specifier of file.imports) {
       // `isIP` and the like are not I/O, but they are not worth an exception either: rules/address.ts has its own package.
       if (NETWORK.test(specifier) && file.room !== "fetch" && file.room !== "testing") complaints.push(`src/${file.path} imports ${specifier}`);
@@ -128,9 +135,15 @@ test("sockets are opened by fetch/ only, and core/ and rules/ do no I/O", () => 
   complain(complaints);
 });
 
+test("what is for tests only is not loaded by the program", () => {
+  const testFiles = new Set(sources.filter((file) => file.test).map((file) => file.path));
+  const program = sources.filter((file) => !file.test && file.room !== "testing");
+  complain(program.flatMap((file) => file.imports.filter((name) => testFiles.has(target(file, name))).map((name) => `src/${file.path} imports ${name}`)));
+});
+
 test("rules take time and chance as arguments", () => {
   const reader = /\b(Date\.now|performance\.now|new Date\(\)|Math\.random|setTimeout|setInterval|setImmediate)\b/;
-  const offenders = sources.filter((file) => file.room === "rules" && !IS_TEST.test(file.path) && reader.test(file.text));
+  const offenders = sources.filter((file) => file.room === "rules" && !file.test && reader.test(file.text));
   complain(offenders.map((file) => `src/${file.path}: ${reader.exec(file.text)?.[0]}`));
 });
 
@@ -169,6 +182,6 @@ test("no file is longer than 400 lines", () => {
   );
 });
 
-test("every source file opens with a sentence that says what it is for", () => {
-  complain(sources.filter((file) => !/^(\/\*\*|\/\/|#!)/.test(file.text)).map((file) => `src/${file.path}`));
+test("every file of the program opens with a sentence that says what it is for", () => {
+  complain(sources.filter((file) => !file.test && !file.path.endsWith(".d.ts") && !/^(\/\*\*|\/\/|#!)/.test(file.text)).map((file) => `src/${file.path}`));
 });
