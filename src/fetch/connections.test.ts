@@ -75,7 +75,7 @@ test("a connection that dies without an answer is not replaced when it is fresh,
     ["/post", { method: "POST", body: Buffer.from("x") }],
   ] as const) {
     await fetcher.fetch(exchangeFor(`${server.origin}/ok`));
-    const before = server.requests.length;
+    const before: number = server.requests.length;
     assert.match(bodyOf(await fetcher.fetch(exchangeFor(server.origin + path, rest ? { rest } : {}))), /^failed: reset/);
     assert.equal(server.requests.length, before + 1);
   }

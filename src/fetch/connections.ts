@@ -1,6 +1,9 @@
 /** Connections by origin: each origin has at most so many slots, a slot is one undici Client with one connection and makes one exchange at a time. */
+
+import type { Socket } from "node:net";
 import type { Dialler, Dialling, DialTarget } from "./dial.ts";
 import type { Failure } from "./errors.ts";
+import { createHeadFilter, type HeadFilter } from "./head.ts";
 import type { HeaderList } from "./headers.ts";
 import type { Job } from "./job.ts";
 import type { ProxyServer } from "./proxy.ts";
@@ -34,7 +37,24 @@ export interface Slot {
   /** Exchanges that ended well on the present connection. */
   served: number;
   local: boolean;
+  /** What the present connection's bytes pass through; null before the first one stands. */
+  head: HeadFilter | null;
   dialling: Dialling | null;
+}
+
+/** undici takes what a socket has read by `socket.read()`: that is where the filter stands. */
+function filterHeads(socket: Socket): HeadFilter {
+  const filter = createHeadFilter();
+  const read = socket.read.bind(socket);
+  socket.read = () => {
+    for (;;) {
+      const piece: Buffer | null = read();
+      if (piece === null) return null;
+      const passed = filter.pass(piece);
+      if (passed) return passed;
+    }
+  };
+  return filter;
 }
 
 export interface Connections {
@@ -111,13 +131,13 @@ export function createConnections(options: ConnectionOptions): Connections {
       keepAliveTimeoutThreshold: 1_000,
       allowH2: false,
     });
-    const slot: Slot = { host, client, handler: options.handler(() => slot), proxy, job: null, served: 0, local: false, dialling: null };
+    const slot: Slot = { host, client, handler: options.handler(() => slot), proxy, job: null, served: 0, local: false, head: null, dialling: null };
     host.slots++;
     slots.add(slot);
     return slot;
   }
 
-  function connect(slot: Slot, callback: (...result: [null, import("node:net").Socket] | [Error, null]) => void): void {
+  function connect(slot: Slot, callback: (...result: [null, Socket] | [Error, null]) => void): void {
     slot.served = 0;
     const { host } = slot;
     const target: DialTarget = { secure: host.secure, hostname: host.hostname, port: host.port, proxy: slot.proxy, resume: host.resume };
@@ -127,6 +147,7 @@ export function createConnections(options: ConnectionOptions): Connections {
       slot.dialling = null;
       if (dialled.kind === "connected") {
         slot.local = dialled.local;
+        slot.head = filterHeads(dialled.socket);
         return callback(null, dialled.socket);
       }
       const { job } = slot;

@@ -46,6 +46,8 @@ const BY_CODE: Readonly<Record<string, Failure>> = {
   UND_ERR_INFO: failure("reset", true, "connection closed"),
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: failure("reset", true, "the answer is not as long as it says"),
   UND_ERR_HEADERS_OVERFLOW: failure("protocol", false, "the header block is too large"),
+  // undici asserts what its parser lets pass, such as a status below 100.
+  ERR_ASSERTION: failure("protocol", false, "the answer is not valid HTTP"),
   UND_ERR_INVALID_ARG: failure("protocol", false, "the request cannot be written in HTTP"),
   UND_ERR_NOT_SUPPORTED: failure("protocol", false, "the request cannot be written in HTTP"),
   ERR_TLS_CERT_ALTNAME_INVALID: failure("tls", false, "the certificate is for another host"),

@@ -175,19 +175,14 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
   function createHandler(slotOf: () => Slot): Dispatcher.DispatchHandler {
     return {
       onRequestStart() {
-        const { job, local } = slotOf();
+        const { job, local, head } = slotOf();
         if (!job) return;
+        head?.expect();
         job.local = local;
         job.startAt = clock.now();
         if (job.started) return;
         job.started = true;
         job.exchange.onStart();
-      },
-      onResponseStarted() {
-        const { job } = slotOf();
-        if (!job) return;
-        job.answered = true;
-        job.quiet = 0;
       },
       onResponseStart(_, status, headers) {
         const { job } = slotOf();
@@ -255,14 +250,14 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
 
   function onError(job: Job, error: unknown): void {
     const code = errorCode(error);
-    if ((code === "" && !isParserError(error)) || code === "ERR_ASSERTION") {
+    if (code === "" && !isParserError(error)) {
       end(job, false);
       job.reject(new CrawlError("internal", `the exchange broke: ${job.exchange.request.url}`, { cause: error }));
       return;
     }
     const failure = toFailure(error, job.headAt >= 0);
     const idempotent = (job.exchange.request.rest?.method ?? "GET") === "GET" || job.exchange.request.rest?.method === "HEAD";
-    if (failure.code === "reset" && !job.answered && !job.resent && idempotent && (job.slot?.served ?? 0) > 0) resend(job);
+    if (failure.code === "reset" && !job.slot?.head?.heard() && !job.resent && idempotent && (job.slot?.served ?? 0) > 0) resend(job);
     else fail(job, failure);
   }
 

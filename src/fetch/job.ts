@@ -26,8 +26,6 @@ export interface Job extends Watched {
   headAt: number;
   /** onStart was called. */
   started: boolean;
-  /** A byte of the answer came on the present connection. */
-  answered: boolean;
   /** Sent again on a fresh connection: once at most. */
   resent: boolean;
   local: boolean;
@@ -67,7 +65,6 @@ export function createJob(fixed: Pick<Job, "exchange" | "host" | "resolve" | "re
     startAt: -1,
     headAt: -1,
     started: false,
-    answered: false,
     resent: false,
     local: false,
     status: 0,
