@@ -1,0 +1,13 @@
+/** Published as skein/testing: what the author of a store or of a crawl's tests needs. Not loaded by a crawl. */
+export { createTestClock, seededRandom, type TestClock } from "./clock.ts";
+export { caseConfig, crashedOutput, type FrontierBench, type FrontierCase, flattenOwed, frontierCases, type OpenFrontierBench } from "./frontier-cases.ts";
+export {
+  createTestWeb,
+  type Expected,
+  type ExpectedOutcome,
+  type GraphOptions,
+  type LedgerEntry,
+  type PolitenessRules,
+  type TestWeb,
+  type WebGraph,
+} from "./web.ts";
