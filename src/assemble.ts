@@ -6,13 +6,9 @@ import { type Logger, silentLog } from "./core/log.ts";
 import type { Sink } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import type { CrawlHooks, Parts, Scrape } from "./engine/parts.ts";
-import type { FetcherOptions } from "./fetch/options.ts";
-import { decodeText } from "./parse/charset.ts";
-import { extractPage } from "./parse/extract.ts";
+import { decodeText, extractPage } from "./parse/extract.ts";
 import type { AdmitRules } from "./rules/admit.ts";
-import { cookieHeader, parseSetCookie } from "./rules/cookies.ts";
 import { wantsBody } from "./rules/media-type.ts";
-import { parseRetryAfter } from "./rules/retry.ts";
 import { productToken } from "./rules/robots.ts";
 import { compileScope } from "./rules/scope.ts";
 import { openSinks } from "./sinks/open.ts";
@@ -98,8 +94,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       (async () => {
         // undici is most of the start-up time: it loads while the seeds are read.
         const { createFetcher } = await import("./fetch/http.ts");
-        const parseCookie: NonNullable<FetcherOptions["parseSetCookie"]> = (line, place, now) => parseSetCookie(line, place, now, site.isPublicSuffix);
-        return createFetcher({ ...fetcherOptions(spec, userAgent), parseSetCookie: parseCookie, seedHosts: identity.seedHosts, auth: identity.auth }, clock);
+        return createFetcher({ ...fetcherOptions(spec, userAgent), seedHosts: identity.seedHosts, auth: identity.auth }, clock);
       }),
     identity,
   };
@@ -119,8 +114,6 @@ function fetcherOptions(spec: CrawlSpec, userAgent: string) {
     addresses: spec.addresses,
     perHostConcurrency: spec.perHost.concurrency,
     environment: process.env,
-    parseRetryAfter,
-    cookieHeader,
   };
 }
 
