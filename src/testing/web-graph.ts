@@ -120,6 +120,8 @@ export type ExpectedOutcome = "fetched" | "redirected" | "failed" | "disallowed"
 export interface Expected {
   readonly depth: number;
   readonly outcome: ExpectedOutcome;
+  /** Only redirects lead to it at this depth: when one of them arrives after the page was fetched, the record shows a depth one larger (docs/decisions/0004). */
+  readonly byRedirect: boolean;
 }
 
 /** What robots.txt makes of a host's pages. */
@@ -144,6 +146,7 @@ export function expectedOf(graph: WebGraph, options: { readonly maxDepth: number
   let level = [...graph.seeds];
   for (let depth = 0; level.length > 0 && (options.maxDepth === null || depth <= options.maxDepth); depth++) {
     const next: string[] = [];
+    const linked = new Set(level);
     // Redirect targets join the level they were met on.
     for (let url = level.pop(); url !== undefined; url = level.pop()) {
       if (found.has(url)) continue;
@@ -152,7 +155,7 @@ export function expectedOf(graph: WebGraph, options: { readonly maxDepth: number
       if (host === undefined || page === undefined) continue;
       const refused = host.dead ? "failed" : verdicts.get(host.name)?.(url);
       const outcome = refused ?? outcomeOf(url, page);
-      found.set(url, { depth, outcome });
+      found.set(url, { depth, outcome, byRedirect: !linked.has(url) });
       if (refused) continue;
       if (page.kind === "page" || page.kind === "flaky") next.push(...page.links);
       else if (page.kind === "redirect" && outcome === "redirected") level.push(page.to);

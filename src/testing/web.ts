@@ -270,7 +270,9 @@ function complaintsOf(graph: WebGraph, ledger: readonly LedgerEntry[], rules: Po
         complaints.push(`${entry.url} started ${entry.startedAt - previous.startedAt} ms after ${previous.url}, not ${gap}`);
       const open = entries.filter((other, j) => j < i && (other.endedAt === null || other.endedAt > entry.startedAt)).length;
       if (open >= rules.perHostConcurrency) complaints.push(`${entry.url} was request ${open + 1} in flight on ${name}`);
-      const ended = entries.filter((other, j) => j < i && other.retryAfterMs !== null && other.endedAt !== null && other.endedAt < entry.startedAt);
+      // A request that was already connecting when the answer came may still start.
+      const visitedAt = entry.startedAt - (graph.hosts.get(name)?.connectMs ?? 0);
+      const ended = entries.filter((other, j) => j < i && other.retryAfterMs !== null && other.endedAt !== null && other.endedAt < visitedAt);
       restUntil = Math.max(restUntil, ...ended.map((other) => (other.endedAt ?? 0) + (other.retryAfterMs ?? 0)));
       if (entry.startedAt < restUntil - 1e-6)
         complaints.push(`${entry.url} started ${restUntil - entry.startedAt} ms before the Retry-After of ${name} was over`);
