@@ -217,6 +217,10 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
       fail(job, FAILURES.transferCoding);
       return;
     }
+    if (status === 407 && job.slot?.proxy && !job.host.secure) {
+      fail(job, FAILURES.proxyCredentials);
+      return;
+    }
     if (isRedirect(status) && locationOf(raw) !== null) job.use = "redirect";
     else if (job.exchange.maxBytes === null && !options.wantsBody(contentTypeOf(raw), options.types)) job.use = "skip";
     if (job.use === "keep") {

@@ -46,9 +46,9 @@ function carried(address: ipaddr.IPv6): ipaddr.IPv4 | null {
 function isPublic(address: Address): boolean {
   if (address.kind() === "ipv4") return address.range() === PUBLIC_RANGE && !REFUSED_IPV4.some((block) => address.match(block as [ipaddr.IPv4, number])); // kind() says it is IPv4; match only reads the pair
   const six = address as ipaddr.IPv6; // kind() is not "ipv4"
+  if (REFUSED_IPV6.some((block) => six.match(block as [ipaddr.IPv6, number]))) return false; // match only reads the pair
   const inner = carried(six);
-  if (inner) return isPublic(inner);
-  return six.range() === PUBLIC_RANGE && !REFUSED_IPV6.some((block) => six.match(block as [ipaddr.IPv6, number])); // match only reads the pair
+  return inner ? isPublic(inner) : six.range() === PUBLIC_RANGE;
 }
 
 /** Whether an address belongs to the public internet. IPv4 and IPv6 text, brackets and zone allowed; what cannot be read is not public. */
