@@ -2,10 +2,11 @@
 import type { FrontierCase } from "./frontier/bench.ts";
 import { levelCases } from "./frontier/level-cases.ts";
 import { limitCases } from "./frontier/limit-cases.ts";
+import { modelCases } from "./frontier/model-cases.ts";
 import { politeCases } from "./frontier/polite-cases.ts";
 import { queueCases } from "./frontier/queue-cases.ts";
 import { robotsCases } from "./frontier/robots-cases.ts";
 
 export { caseConfig, crashedOutput, type FrontierBench, type FrontierCase, flattenOwed, type OpenFrontierBench } from "./frontier/bench.ts";
 
-export const frontierCases: readonly FrontierCase[] = [...queueCases, ...politeCases, ...robotsCases, ...levelCases, ...limitCases];
+export const frontierCases: readonly FrontierCase[] = [...queueCases, ...politeCases, ...robotsCases, ...levelCases, ...limitCases, ...modelCases];
