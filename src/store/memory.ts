@@ -87,7 +87,7 @@ export function createMemoryFrontier(config: FrontierConfig, hooks: FrontierHook
       desk.leases.clear();
       desk.origins.clear();
       desk.delayed.clear();
-      desk.owing.clear();
+      desk.carried.clear();
       desk.jars.clear();
     },
   };

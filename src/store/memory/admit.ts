@@ -1,7 +1,7 @@
 /** Adding requests: new ones are queued, known ones lowered, and redirect chains that end at a known URL hand over what they owe. */
 import type { Output } from "../../core/records.ts";
 import type { CrawlRequest } from "../../core/request.ts";
-import { type Desk, owingKey } from "./desk.ts";
+import { carriedKey, carry, type Desk } from "./desk.ts";
 import { DONE, DROPPED, depthOf, levelOf, pack, QUEUED, RELINK_QUEUED, stateOf } from "./place.ts";
 
 export interface Admission {
@@ -60,8 +60,7 @@ function queueNew(desk: Desk, request: CrawlRequest): void {
   desk.queued++;
   desk.places++;
   desk.levels.add(level);
-  const owed = request.rest?.owed;
-  if (owed !== undefined && owed.length > 0) desk.owing.set(owingKey(request), owed);
+  if (request.rest?.owed !== undefined) carry(desk, { request, attempt: 0, crashes: 0 });
   enqueue(desk, request, level);
 }
 
@@ -104,14 +103,14 @@ function lower(desk: Desk, request: CrawlRequest, before: number, result: Admiss
     desk.queued++;
   } else levels.drop(depthOf(before));
   if (!relink && state !== QUEUED && state !== RELINK_QUEUED) return;
-  if (desk.owing.size > 0) {
-    const key = owingKey(request);
-    const owed = desk.owing.get(key);
+  if (desk.carried.size > 0) {
+    const key = carriedKey(request);
+    const carried = desk.carried.get(key);
     // The target keeps its place at the lower level, but the chain that had queued it ends here.
-    if (owed !== undefined) {
-      desk.owing.delete(key);
+    if (carried !== undefined && carried.owed.length > 0) {
+      desk.carried.set(key, { ...carried, owed: [] });
       result.owed ??= [];
-      result.owed.push(...owed);
+      result.owed.push(...carried.owed);
     }
   }
   enqueue(desk, withoutOwed(request), level);

@@ -2,6 +2,7 @@
 import { type Claim, type Lease, MAX_CRASHES, type WaitCause } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
 import {
+  carriedKey,
   completeIfOver,
   type Desk,
   freePlaces,
@@ -12,7 +13,6 @@ import {
   knowStart,
   levelOfPlace,
   markHeld,
-  owingKey,
   requeueFront,
   seenValue,
   write,
@@ -169,8 +169,19 @@ function popLive(desk: Desk, host: Host, lane: Lane): Place | null {
   return null;
 }
 
-function lease(desk: Desk, host: Host, place: Place, origin: OriginEntry | null, newToken: NewToken): Lease {
+/** The place with the history it has carried through the queue. */
+function withHistory(desk: Desk, place: Place): Place {
+  if (desk.carried.size === 0 || isRobots(place) || isDetached(place)) return place;
+  const key = carriedKey(place.request);
+  const carried = desk.carried.get(key);
+  if (carried === undefined) return place;
+  desk.carried.delete(key);
+  return { request: place.request, attempt: carried.attempt, crashes: carried.crashes };
+}
+
+function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null, newToken: NewToken): Lease {
   const { config, env } = desk;
+  const place = withHistory(desk, queued);
   const { request } = place;
   const robots = isRobots(place);
   let handed = request;
@@ -179,7 +190,6 @@ function lease(desk: Desk, host: Host, place: Place, origin: OriginEntry | null,
   else {
     desk.queued--;
     desk.leased++;
-    if (request.rest?.owed !== undefined && desk.owing.size > 0) desk.owing.delete(owingKey(request));
     const value = seenValue(desk, place);
     const known = depthOf(value);
     if (known < request.depth && known < DEEPEST) handed = { ...request, depth: known };

@@ -2,6 +2,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Control, Cookie, FrontierConfig, FrontierHooks } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
+import type { Fingerprint } from "../../core/request.ts";
 import { createSeenTable, type SeenTable } from "../../rules/seen.ts";
 import { createHosts, type Host, type Hosts } from "./hosts.ts";
 import { createLeases, type LeaseEntry, type Leases } from "./leases.ts";
@@ -25,6 +26,15 @@ export interface Delayed extends HeapMember {
   readonly place: Place;
 }
 
+/** The history of a queued place, and what it owes as the target of a redirect. */
+export interface Carried {
+  readonly attempt: number;
+  readonly crashes: number;
+  readonly owed: readonly Output[];
+}
+
+const NOTHING_OWED: readonly Output[] = [];
+
 export interface Desk {
   readonly config: FrontierConfig;
   readonly hooks: FrontierHooks;
@@ -37,8 +47,8 @@ export interface Desk {
   readonly origins: Origins;
   readonly once: OnceFilter;
   readonly delayed: WaitHeap<Delayed>;
-  /** Outputs that queued redirect targets owe, by fingerprint: were such a target lowered, its old entry is skipped and they would be lost. */
-  readonly owing: Map<string, readonly Output[]>;
+  /** What queued places carry beyond their request, by fingerprint: were such a place lowered, its old entry is skipped and this would be lost. */
+  readonly carried: Map<string, Carried>;
   readonly tally: Map<string, number>;
   readonly jars: Map<string, readonly Cookie[]>;
   /** Leases that `now` has ended: only their `returned` may still come. */
@@ -77,7 +87,7 @@ export function createDesk(config: FrontierConfig, hooks: FrontierHooks, env: Me
     origins: createOrigins(),
     once: createOnceFilter(),
     delayed: createWaitHeap<Delayed>(),
-    owing: new Map(),
+    carried: new Map(),
     tally: new Map(),
     jars: new Map(),
     revoked: new Set(),
@@ -104,7 +114,13 @@ export const isRobots = (place: Place): boolean => place.request.hop === "robots
 /** A reopened URL is a place of its own beside the seen table's: its first place was settled. */
 export const isDetached = (place: Place): boolean => place.request.rest?.reopen === true;
 
-export const owingKey = (place: { readonly idHi: number; readonly idLo: number }): string => `${place.idHi}:${place.idLo}`;
+export const carriedKey = (of: Fingerprint): string => `${of.idHi}:${of.idLo}`;
+
+/** Notes what a place of the seen table carries while it is queued. */
+export function carry(desk: Desk, { request, attempt, crashes }: Place): void {
+  const owed = request.rest?.owed ?? NOTHING_OWED;
+  if (owed.length > 0 || attempt > 0 || crashes > 0) desk.carried.set(carriedKey(request), { attempt, crashes, owed });
+}
 
 /** What the seen table says of a place's request; a place always has its entry. */
 export const seenValue = (desk: Desk, place: Place): number => desk.seen.get(place.request.idHi, place.request.idLo);
@@ -126,9 +142,10 @@ export function requeueFront(desk: Desk, place: Place): void {
     desk.arena.pushFront(lane, place);
     host.entries++;
     desk.queued++;
-    if (!isDetached(place)) markQueued(desk, place);
-    const owed = place.request.rest?.owed;
-    if (owed !== undefined && owed.length > 0) desk.owing.set(owingKey(place.request), owed);
+    if (!isDetached(place)) {
+      markQueued(desk, place);
+      carry(desk, place);
+    }
   }
   desk.hosts.place(host);
 }

@@ -13,6 +13,16 @@ export interface Levels {
 export function createLevels(on: boolean, opened: () => void): Levels {
   const live: number[] = [];
   let base = 0;
+
+  /** Moves the window up to the lowest level that has something; when none has, it stays, so that `level` shows the last one. */
+  function rise(): void {
+    let next = base;
+    while (next < live.length && live[next] === 0) next++;
+    if (next === live.length || next === base) return;
+    base = next;
+    opened();
+  }
+
   return {
     on,
     get base() {
@@ -24,17 +34,12 @@ export function createLevels(on: boolean, opened: () => void): Levels {
       while (live.length <= level) live.push(0);
       live[level]!++;
       if (level < base) base = level;
+      else rise();
     },
     drop(level) {
       if (!on) return;
       live[level]!--;
-      if (live[base]! > 0) return;
-      let next = base;
-      while (next < live.length && live[next] === 0) next++;
-      // All is drained: stay, so that `level` shows the last one.
-      if (next === live.length) return;
-      base = next;
-      opened();
+      rise();
     },
   };
 }
