@@ -86,7 +86,7 @@ function xmlDeclaration(bytes: Buffer): string | null {
   if (bytes[0] === 0x3c && bytes[1] === 0 && bytes[2] === 0x3f && bytes[3] === 0 && bytes[4] === 0x78 && bytes[5] === 0) return "utf-16le";
   if (bytes[0] === 0 && bytes[1] === 0x3c && bytes[2] === 0 && bytes[3] === 0x3f && bytes[4] === 0 && bytes[5] === 0x78) return "utf-16be";
   if (bytes[0] !== 0x3c || bytes[1] !== 0x3f) return null;
-  const found = /^<\?xml[\t\n\r ][^>]*?encoding[\t\n\r ]*=[\t\n\r ]*(?:"([^">]*)"|'([^'>]*)')/.exec(bytes.latin1Slice(0, PRESCAN_BYTES));
+  const found = /^<\?xml[\t\n\r ][^>]*?encoding[\t\n\r ]*=[\t\n\r ]*(?:"([^">]*)"|'([^'>]*)')/.exec(bytes.subarray(0, PRESCAN_BYTES).latin1Slice());
   return found === null ? null : encodingOfMeta(found[1] ?? found[2] ?? "");
 }
 

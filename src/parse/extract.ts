@@ -9,7 +9,7 @@ import { encodeQuery } from "../rules/url-query.ts";
 import { createResolver, type Resolver } from "../rules/url-resolve.ts";
 import { type Charset, charsetInContent, declaredCharset, decodeAll, encodingOfLabel, impliedCharset, isAsciiSafe } from "./charset.ts";
 import { type Collector, createCollector } from "./collect.ts";
-import { collectReferences, type HtmlReferences, REF, REF_SIZE, type Span } from "./html.ts";
+import { collectReferences, type HtmlReferences, REF, REF_SIZE, releaseReferences, type Span } from "./html.ts";
 import { parseLinkHeader } from "./link-header.ts";
 import { parseRefresh } from "./meta-refresh.ts";
 import { type DocumentKind, documentKind } from "./sniff.ts";
@@ -64,7 +64,9 @@ export function decodeText(body: Uint8Array, contentType: string | null): { read
   if (kind === "binary") return { text: bytes.latin1Slice(), charset: "binary", source: "default" };
   let charset = charsetOf(kind, bytes, type.charset);
   if (kind === "html" && charset !== null && (charset.source === "default" || charset.source === "utf-8-valid")) {
-    charset = impliedCharset(bytes, lateLabel(bytes, collectReferences(bytes, { images: false, xml: false })));
+    const found = collectReferences(bytes, { images: false, xml: false });
+    charset = impliedCharset(bytes, lateLabel(bytes, found));
+    releaseReferences(found);
   }
   const { name, source } = charset ?? impliedCharset(bytes, null);
   return { text: decodeAll(bytes, name), charset: name, source };
@@ -113,7 +115,9 @@ function readHtml(bytes: Buffer, kind: "html" | "xhtml", label: string | null, w
   const reader = createTextReader(document, document === bytes ? charset.name : "utf-8");
   readMetas(found, reader, work);
   addReferences(found, reader, createResolver(baseOf(found, reader, work.url, charset.name), charset.name, work.options.maxUrlLength), work.collector);
-  return { charset, title: titleOf(found, reader) };
+  const title = titleOf(found, reader);
+  releaseReferences(found);
+  return { charset, title };
 }
 
 function transcoded(bytes: Buffer, encoding: string): Buffer {
@@ -189,11 +193,21 @@ function addReferences(found: HtmlReferences, reader: TextReader, resolver: Reso
         if (src !== "") collector.image(resolver.resolve(src));
         break;
       }
+      case REF.LAZY_IMAGE:
+        addLazyImage(reader.trimmed(start, end), resolver, collector);
+        break;
       case REF.IMAGE_SET:
-        for (const src of parseSrcset(reader.attribute(start, end))) collector.image(resolver.resolve(src));
+        for (const candidate of parseSrcset(reader.attribute(start, end))) collector.image(resolver.resolve(candidate.url));
         break;
     }
   }
+}
+
+/** The value of a data attribute: one URL, a list of them, or something else altogether. */
+function addLazyImage(value: string, resolver: Resolver, collector: Collector): void {
+  if (!/[./]/.test(value)) return;
+  if (!/,[\t\n\f\r ]/.test(value)) collector.image(resolver.resolve(value));
+  else for (const candidate of parseSrcset(value)) collector.image(resolver.resolve(candidate.url));
 }
 
 function relsOf(reader: TextReader, start: number, end: number): readonly string[] {

@@ -1,6 +1,6 @@
 /** The references of an HTML page, as spans of its bytes in page order; resolved in parse/extract.ts, once the encoding and the base are known. */
 import { attributeAt, type Scan, TAG } from "./scan.ts";
-import { FRAMESET_BEGINS, finishRawText, nextElement, SVG_LINK, startTree } from "./tree.ts";
+import { endTree, FRAMESET_BEGINS, finishRawText, nextElement, SVG_LINK, startTree } from "./tree.ts";
 
 /** What a reference is. */
 export const REF = {
@@ -16,6 +16,8 @@ export const REF = {
   IMAGE: 5,
   /** A srcset. */
   IMAGE_SET: 6,
+  /** What a data attribute of an image holds. */
+  LAZY_IMAGE: 7,
 } as const;
 
 /** Five numbers a reference: REF, value start, value end, rel start (−1: none), rel end. */
@@ -46,15 +48,27 @@ const MAX_TITLE_BYTES = 16_384;
 /** More metas of a kind than this are not remembered. */
 const MAX_METAS = 1000;
 
+/** One array of references is used again and again: pages are read one after the other. */
+let spare: Int32Array | null = null;
+const MAX_SPARE_LENGTH = 100_000;
+
+/** Gives the array back; `found` must not be used any more. */
+export function releaseReferences(found: HtmlReferences): void {
+  if (found.refs.length <= MAX_SPARE_LENGTH) spare = found.refs;
+}
+
 /** `bytes` in an ASCII-compatible encoding. `xml`: XHTML syntax. */
 export function collectReferences(bytes: Buffer, options: { images: boolean; xml: boolean }): HtmlReferences {
   const tree = startTree(bytes, options);
   const scan = tree.scan;
-  const found: HtmlReferences = { refs: new Int32Array(REF_SIZE * 64), size: 0, base: null, title: null, named: [], charsets: [] };
+  const refs = spare ?? new Int32Array(REF_SIZE * 512);
+  spare = null;
+  const found: HtmlReferences = { refs, size: 0, base: null, title: null, named: [], charsets: [] };
   for (;;) {
     const element = nextElement(tree);
     switch (element) {
       case 0:
+        endTree(tree);
         return found;
       case TAG.A:
       case TAG.AREA:
@@ -149,20 +163,33 @@ function isWord(scan: Scan, span: Span, word: string): boolean {
   return span.end - span.start === word.length && scan.bytes.latin1Slice(span.start, span.end).toLowerCase() === word;
 }
 
-/** Attributes in which pages hide an image from the browser until a script shows it. */
-const LAZY = new Set(["data-src", "data-original", "data-lazy-src", "data-lazy", "data-original-src", "data-full-src", "data-image", "data-url"]);
-const LAZY_SETS = new Set(["data-srcset", "data-lazy-srcset", "data-original-set"]);
+/** Data attributes in which pages hide an image from the browser until a script shows it: data-src, data-lazy-src, data-original, data-full-src, data-src-small … */
+const LAZY = /^data-(?:[a-z0-9]+-)*(?:src|original|lazy|image|img|url)(?:-[a-z0-9]+)*$/;
+const LAZY_SET = /^data-(?:[a-z0-9]+-)*srcset$/;
+
+/** Of one element. */
+const MAX_IMAGE_ATTRIBUTES = 64;
 
 /** In the order of the attributes; the first of each name. `single`: the element has image URLs outside of sets (img, not source). */
 function addImages(found: HtmlReferences, scan: Scan, single: boolean): void {
-  for (let k = 0; k < scan.attributeCount * 4; k += 4) {
+  let rest = MAX_IMAGE_ATTRIBUTES;
+  for (let k = 0; k < scan.attributeCount * 4 && rest > 0; k += 4) {
     const length = scan.attributes[k + 1]! - scan.attributes[k]!;
-    if (length !== 3 && length !== 6 && length < 8) continue;
+    if (length !== 3 && length !== 6 && (length < 8 || length > 40)) continue;
     const name = scan.bytes.latin1Slice(scan.attributes[k], scan.attributes[k + 1]).toLowerCase();
-    const isSet = name === "srcset" || LAZY_SETS.has(name);
-    if (!isSet && !(single && (name === "src" || LAZY.has(name)))) continue;
-    if (attributeAt(scan, name) === k) addValue(found, scan, isSet ? REF.IMAGE_SET : REF.IMAGE, k);
+    const kind = imageKind(name, single);
+    if (kind === null) continue;
+    rest--;
+    if (attributeAt(scan, name) === k) addValue(found, scan, kind, k);
   }
+}
+
+function imageKind(name: string, single: boolean): number | null {
+  if (name === "srcset") return REF.IMAGE_SET;
+  if (name === "src") return single ? REF.IMAGE : null;
+  if (!name.startsWith("data-")) return null;
+  if (LAZY_SET.test(name)) return REF.IMAGE_SET;
+  return single && LAZY.test(name) ? REF.LAZY_IMAGE : null;
 }
 
 /** A frameset replaces the body, with all that was in it. */

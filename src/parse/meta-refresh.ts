@@ -35,7 +35,7 @@ function refreshUrl(rest: string): string {
   const prefix = /^url[\t\n\f\r ]*=[\t\n\f\r ]*/i.exec(rest)?.[0].length ?? 0;
   const url = rest.slice(prefix);
   const quote = url[0];
-  if (quote !== '"' && quote !== "'") return url;
+  if (quote !== '"' && quote !== "'") return url.replace(/[\t\n\f\r ]+$/, "");
   const close = url.indexOf(quote, 1);
   return close < 0 ? url.slice(1) : url.slice(1, close);
 }

@@ -76,6 +76,15 @@ UNQUOTED_END[0x3e] = 1;
 const FIRST = new Uint8Array(256);
 for (const c of "abfilmnpstx") FIRST[c.charCodeAt(0)] = FIRST[c.charCodeAt(0) - 32] = 1;
 
+/** Arrays for the attribute spans, used again: a new one for every page would cost more than scanning a small page. */
+const spare: Int32Array[] = [];
+const MAX_SPARE_LENGTH = 4096;
+
+/** Gives back what `startScan` took. The scan must not be used any more. */
+export function endScan(s: Scan): void {
+  if (s.attributes.length <= MAX_SPARE_LENGTH && spare.length < 4) spare.push(s.attributes);
+}
+
 export function startScan(bytes: Buffer, images: boolean): Scan {
   return {
     bytes,
@@ -88,7 +97,7 @@ export function startScan(bytes: Buffer, images: boolean): Scan {
     nameEnd: 0,
     selfClosing: false,
     attributeCount: 0,
-    attributes: new Int32Array(64),
+    attributes: spare.pop() ?? new Int32Array(256),
   };
 }
 
@@ -332,6 +341,11 @@ function isEndTag(s: Scan, i: number): boolean {
   for (let k = 0; k < length; k++) if ((b[i + 2 + k]! | 0x20) !== (b[s.nameStart + k]! | 0x20)) return false;
   const after = i + 2 + length;
   return after < s.end && NAME_END[b[after]!] === 1;
+}
+
+/** Lower-case name of the tag at hand. */
+export function elementName(s: Scan): string {
+  return s.bytes.latin1Slice(s.nameStart, s.nameEnd).toLowerCase();
 }
 
 /** Index in `s.attributes` of the first attribute of that name (lower case); −1 if absent. */

@@ -37,7 +37,7 @@ const XHTML_ROOT = /^[\t\n\f\r ]*(?:<\?[^>]*>[\t\n\f\r ]*|<!--(?:(?!-->)[\s\S])*
 export function documentKind(type: MediaType, bytes: Buffer): DocumentKind {
   if (type.kind === "binary" || isBinary(bytes)) return "binary";
   if (type.kind === "html" || type.kind === "xhtml" || type.kind === "text") return type.kind;
-  const start = withoutMark(bytes).latin1Slice(0, SNIFF_BYTES);
+  const start = withoutMark(bytes).subarray(0, SNIFF_BYTES).latin1Slice();
   if (type.kind === "xml" || /^[\t\n\f\r ]*<\?xml/.test(start)) return XHTML_ROOT.test(start) ? "xhtml" : "xml";
   if (HTML_START.test(start)) return "html";
   // §7.1, step 9 and on: a byte order mark or no "binary data byte" means text.

@@ -3,14 +3,21 @@
 const INTEGER = /^[0-9]+$/;
 const FLOAT = /^-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
 
-/** URLs of the valid candidates, in order, as written. */
-export function parseSrcset(value: string): string[] {
-  const urls: string[] = [];
+export interface ImageCandidate {
+  /** As written. */
+  readonly url: string;
+  /** A browser keeps it: its descriptors are understood. A crawler takes the others too, since the URL is that of an image all the same. */
+  readonly valid: boolean;
+}
+
+/** All candidates, in order. */
+export function parseSrcset(value: string): ImageCandidate[] {
+  const candidates: ImageCandidate[] = [];
   const n = value.length;
   let at = 0;
   for (;;) {
     while (at < n && isSpaceOrComma(value.charCodeAt(at))) at++;
-    if (at >= n) return urls;
+    if (at >= n) return candidates;
     const start = at;
     while (at < n && !isSpace(value.charCodeAt(at))) at++;
     let end = at;
@@ -19,7 +26,7 @@ export function parseSrcset(value: string): string[] {
     // A comma at its end means that no descriptors follow.
     const descriptors: string[] = [];
     if (end === at) at = readDescriptors(value, at, descriptors);
-    if (areValid(descriptors)) urls.push(url);
+    candidates.push({ url, valid: areValid(descriptors) });
   }
 }
 

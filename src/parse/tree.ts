@@ -3,21 +3,27 @@
  * points, templates, framesets. Not a tree: outside of these, every tag is taken as an element where it stands.
  *
  * Links inside a template are no links of the document: its content is an inert document of its own, as in browsers and in the test oracle.
+ * A frame counts wherever it stands, though browsers show it in a frameset only: it can mean nothing but a page to load.
  * Of noscript the content counts (scripting is off). A select may hold anything (the standard since 2025; older parsers dropped links in it).
  */
-import { attributeAt, nextTag, type Scan, skipRawText, skipScript, startScan, TAG } from "./scan.ts";
-
-const HTML = 0;
-const SVG = 1;
-const MATH = 2;
-
-/** An open element since the outermost svg or math. Below the first of these the document is plain HTML. */
-interface OpenElement {
-  readonly space: typeof HTML | typeof SVG | typeof MATH;
-  readonly name: string;
-  /** HTML integration point (SVG foreignObject, desc, title; some annotation-xml) or MathML text integration point. */
-  readonly point: "html" | "text" | null;
-}
+import {
+  BREAKOUT,
+  CLOSES_P,
+  HTML,
+  hasFontAttribute,
+  isForeignStart,
+  isOpenOutside,
+  MATH,
+  type OpenElement,
+  type Outside,
+  pointOf,
+  SVG,
+  startOutside,
+  TABLE_PARTS,
+  VOID,
+} from "./foreign.ts";
+import { replacedBody } from "./frameset.ts";
+import { elementName, endScan, nextTag, type Scan, skipRawText, skipScript, startScan, TAG } from "./scan.ts";
 
 /** Deeper nesting of foreign elements is flattened, so that a hostile page cannot make end tags expensive. */
 const MAX_OPEN = 256;
@@ -62,6 +68,12 @@ export function startTree(bytes: Buffer, options: { images: boolean; xml: boolea
   };
 }
 
+/** Gives back what the scans hold. */
+export function endTree(tree: Tree): void {
+  endScan(tree.scan);
+  if (tree.outside !== null) endScan(tree.outside.scan);
+}
+
 /**
  * The next element that matters: a TAG, SVG_LINK or FRAMESET_BEGINS (then what the body held is gone: see `bodyFrom`); 0 at the end.
  * Its attributes stand in `tree.scan`. Content of raw text elements has been passed over, but for TITLE and IFRAME, where the caller goes on with skipRawText.
@@ -101,8 +113,6 @@ function htmlStart(tree: Tree, tag: number): number {
       return 0;
     case TAG.FRAMESET:
       return beginFrameset(tree);
-    case TAG.FRAME:
-      return 0; // ignored outside of a frameset
     case TAG.PLAINTEXT:
       scan.at = scan.end;
       return 0;
@@ -160,58 +170,7 @@ function inFrameset(tree: Tree, tag: number): number {
   return 0;
 }
 
-/** Names of start tags after which a frameset is refused ("frameset-ok" becomes "not ok"), and those whose content is no text of the body. */
-const NO_FRAMESET = new Set(
-  "body pre listing li dd dt button applet marquee object table area br embed img image keygen wbr input hr textarea xmp iframe select plaintext".split(" "),
-);
-
-/** What may stand before the body. */
-const HEAD_ONLY = new Set("html head base basefont bgsound link meta title noscript noframes style script template frameset".split(" "));
-
-/**
- * Offset at which the body began, or that of the frameset tag the scan stands behind if there is none yet; −1 if something that counts as content
- * came before, so that the frameset is ignored. A second, slow pass, made once per document at most.
- */
-function replacedBody(scan: Scan): number {
-  const before = startScan(scan.bytes.subarray(0, scan.nameStart - 1), true);
-  before.everyTag = true;
-  let bodyFrom = before.end;
-  for (;;) {
-    const from = before.at;
-    const tag = nextTag(before);
-    const upTo = tag === 0 ? before.end : before.nameStart - (tag < 0 ? 2 : 1);
-    const between = before.bytes.latin1Slice(from, upTo).replace(/<!--(?:>|->|[\s\S]*?(?:-->|--!>|$))|<[!?/][^>]*>/g, "");
-    if (/[^\t\n\f\r \0]/.test(between)) return -1;
-    if (tag === 0) return bodyFrom;
-    const name = nameOf(before);
-    if (tag > 0 ? NO_FRAMESET.has(name) : name === "br") return -1;
-    if (tag > 0 ? !HEAD_ONLY.has(name) : name === "body" || name === "html" || name === "p") bodyFrom = Math.min(bodyFrom, before.nameStart);
-    if (tag === TAG.SCRIPT) skipScript(before);
-    else if (tag === TAG.RAW || tag === TAG.NOFRAMES || tag === TAG.TITLE) skipRawText(before);
-  }
-}
-
 // ---- foreign content
-
-/** Start tags that end foreign content. */
-const BREAKOUT = new Set(
-  (
-    "b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta nobr ol p pre ruby s small span " +
-    "strong strike sub sup table tt u ul var"
-  ).split(" "),
-);
-const VOID = new Set("area base basefont bgsound br col embed frame hr img image input keygen link meta param source track wbr".split(" "));
-/** HTML start tags that close an open p. */
-const CLOSES_P = new Set(
-  (
-    "address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer header hgroup main menu nav ol p search section " +
-    "summary ul h1 h2 h3 h4 h5 h6 pre listing form li dd dt plaintext table hr xmp"
-  ).split(" "),
-);
-
-function nameOf(scan: Scan): string {
-  return scan.bytes.latin1Slice(scan.nameStart, scan.nameEnd).toLowerCase();
-}
 
 function push(tree: Tree, element: OpenElement): void {
   if (tree.open.length < MAX_OPEN) tree.open.push(element);
@@ -219,7 +178,7 @@ function push(tree: Tree, element: OpenElement): void {
 
 /** A tag while an svg or math element is open. */
 function inForeign(tree: Tree, tag: number): number {
-  const name = nameOf(tree.scan);
+  const name = elementName(tree.scan);
   if (tag < 0) return foreignEnd(tree, -tag, name);
   const top = tree.open.at(-1)!; // the caller saw one
   if (!isForeignStart(top, name)) return htmlInForeign(tree, tag, name);
@@ -231,27 +190,6 @@ function inForeign(tree: Tree, tag: number): number {
   return tag === TAG.A && top.space === SVG && tree.templates.length === 0 ? SVG_LINK : 0;
 }
 
-/** Whether the start tag is handled by the rules for foreign content ("tree construction dispatcher"). */
-function isForeignStart(top: OpenElement, name: string): boolean {
-  if (top.space === HTML || top.point === "html") return false;
-  if (top.point === "text") return name === "mglyph" || name === "malignmark";
-  return !(top.space === MATH && top.name === "annotation-xml" && name === "svg");
-}
-
-function pointOf(scan: Scan, space: OpenElement["space"], name: string): OpenElement["point"] {
-  if (space === SVG) return name === "foreignobject" || name === "desc" || name === "title" ? "html" : null;
-  if (name === "mi" || name === "mo" || name === "mn" || name === "ms" || name === "mtext") return "text";
-  if (name !== "annotation-xml") return null;
-  const at = attributeAt(scan, "encoding");
-  if (at < 0) return null;
-  const encoding = scan.bytes.latin1Slice(scan.attributes[at + 2], scan.attributes[at + 3]).toLowerCase();
-  return encoding === "text/html" || encoding === "application/xhtml+xml" ? "html" : null;
-}
-
-function hasFontAttribute(scan: Scan): boolean {
-  return attributeAt(scan, "color") >= 0 || attributeAt(scan, "face") >= 0 || attributeAt(scan, "size") >= 0;
-}
-
 /** Up to the next integration point or HTML element. */
 function leaveForeign(tree: Tree): void {
   for (let top = tree.open.at(-1); top !== undefined && top.space !== HTML && top.point === null; top = tree.open.at(-1)) tree.open.pop();
@@ -260,6 +198,7 @@ function leaveForeign(tree: Tree): void {
 /** A start tag by the HTML rules, somewhere inside of an integration point. */
 function htmlInForeign(tree: Tree, tag: number, name: string): number {
   if (tag === TAG.FRAMESET) return 0;
+  if (TABLE_PARTS.has(name) && !tree.open.some((element) => element.space === HTML && element.name === "table")) return 0;
   if (CLOSES_P.has(name)) closeHtml(tree, "p");
   const result = htmlStart(tree, tag);
   // svg and math have pushed themselves; the content of raw text elements is over, but their end tag is still to come.
@@ -306,35 +245,6 @@ function closeAround(tree: Tree, name: string): void {
     open.length = i;
     return;
   }
-  if (isOpenOutside(tree, name)) open.length = 0;
-}
-
-/** Counts of elements by name, by a second pass that follows the first one only where it is asked for: as much as that is linear in all. */
-interface Outside {
-  readonly scan: Scan;
-  readonly counts: Map<string, number>;
-}
-
-/** Whether an HTML element of that name was open when the outermost svg or math began. Elements without end tags count as open for ever: close enough. */
-function isOpenOutside(tree: Tree, name: string): boolean {
-  if (name === "body" || name === "html") return false; // their end tags close nothing
-  tree.outside ??= { scan: startOutside(tree.scan), counts: new Map() };
-  const { scan, counts } = tree.outside;
-  while (scan.at < tree.foreignFrom) {
-    const tag = nextTag(scan);
-    if (tag === 0 || scan.at > tree.foreignFrom) break;
-    const found = nameOf(scan);
-    const count = counts.get(found) ?? 0;
-    if (tag < 0) counts.set(found, Math.max(0, count - 1));
-    else if (!VOID.has(found)) counts.set(found, count + 1);
-    if (tag === TAG.SCRIPT) skipScript(scan);
-    else if (tag === TAG.RAW || tag === TAG.NOFRAMES || tag === TAG.TITLE || tag === TAG.IFRAME) skipRawText(scan);
-  }
-  return (counts.get(name) ?? 0) > 0;
-}
-
-function startOutside(scan: Scan): Scan {
-  const outside = startScan(scan.bytes, true);
-  outside.everyTag = true;
-  return outside;
+  tree.outside ??= startOutside(tree.scan);
+  if (isOpenOutside(tree.outside, name, tree.foreignFrom)) open.length = 0;
 }
