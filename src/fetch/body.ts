@@ -1,20 +1,5 @@
 /** Content codings: the bytes of a body as they came → the bytes that were meant, never more than a limit. Does not read from sockets. */
-import {
-  type BrotliOptions,
-  brotliDecompressSync,
-  crc32,
-  createBrotliDecompress,
-  createGunzip,
-  createInflate,
-  createInflateRaw,
-  createZstdDecompress,
-  gunzipSync,
-  inflateRawSync,
-  inflateSync,
-  type ZlibOptions,
-  type ZstdOptions,
-  zstdDecompressSync,
-} from "node:zlib";
+import type { BrotliOptions, ZlibOptions, ZstdOptions } from "node:zlib";
 import { errorCode } from "./errors.ts";
 
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
@@ -41,6 +26,9 @@ const SYNC_WIRE = 256 * 1024;
 const SYNC_OUTPUT = 1024 * 1024;
 const SYNC_RATIO = 40;
 const PIECE = 64 * 1024;
+
+/** Loaded by the first body that is coded. */
+const zlib = () => process.getBuiltinModule("node:zlib");
 
 const NAMES: ReadonlyMap<string, Coding> = new Map([
   ["gzip", "gzip"],
@@ -94,13 +82,13 @@ function decodeSync(wire: Uint8Array, coding: Coding, limit: number): Uint8Array
   try {
     switch (coding) {
       case "gzip":
-        return gunzipSync(wire, options);
+        return zlib().gunzipSync(wire, options);
       case "deflate":
-        return hasZlibHeader(wire) ? inflateSync(wire, options) : inflateRawSync(wire, options);
+        return hasZlibHeader(wire) ? zlib().inflateSync(wire, options) : zlib().inflateRawSync(wire, options);
       case "br":
-        return brotliDecompressSync(wire, options);
+        return zlib().brotliDecompressSync(wire, options);
       case "zstd":
-        return zstdDecompressSync(wire, options);
+        return zlib().zstdDecompressSync(wire, options);
     }
   } catch (error) {
     if (isInputError(error)) return null;
@@ -143,7 +131,7 @@ async function decodeGzip(wire: Uint8Array, limit: number): Promise<Decoded> {
   const member = await inflatePieces(wire.subarray(start), "deflate", limit, true);
   if (member.problem || member.truncated) return { ...member, problem: "damaged" };
   const trailer = Buffer.alloc(8);
-  trailer.writeUInt32LE(crc32(member.body), 0);
+  trailer.writeUInt32LE(zlib().crc32(member.body), 0);
   trailer.writeUInt32LE(member.body.byteLength, 4);
   return Buffer.from(wire.buffer, wire.byteOffset, wire.byteLength).includes(trailer, start) ? member : { ...member, problem: "damaged" };
 }
@@ -193,13 +181,13 @@ function openStream(coding: Coding, raw: boolean) {
   const options: ZlibOptions & BrotliOptions & ZstdOptions = { chunkSize: PIECE };
   switch (coding) {
     case "gzip":
-      return createGunzip(options);
+      return zlib().createGunzip(options);
     case "deflate":
-      return raw ? createInflateRaw(options) : createInflate(options);
+      return raw ? zlib().createInflateRaw(options) : zlib().createInflate(options);
     case "br":
-      return createBrotliDecompress(options);
+      return zlib().createBrotliDecompress(options);
     case "zstd":
-      return createZstdDecompress(options);
+      return zlib().createZstdDecompress(options);
   }
 }
 

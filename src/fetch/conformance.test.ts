@@ -14,7 +14,7 @@ import { fetchOnce } from "./trial.ts";
 /** Serves the bytes once the request head is there, then closes. */
 async function answerWith(bytes: Uint8Array, options: Partial<FetcherOptions>): Promise<FetchOutcome> {
   await using server = await startRawServer((_, socket) => void socket.end(bytes));
-  const outcome = await fetchOnce(`${server.origin}/`, { types: "all", timeoutMs: 2_000, ...options });
+  const outcome = await fetchOnce(`${server.origin}/`, { types: "all", timeoutMs: 10_000, ...options });
   await server.idle();
   return outcome;
 }

@@ -117,7 +117,7 @@ test("F029 addresses are tried in order until one connects", async () => {
   for (const lookup of [allTo("::1", "127.0.0.1"), allTo("100::", "127.0.0.1"), allTo("127.0.0.2", "127.0.0.3", "127.0.0.1")]) {
     const outcome = await fetchOnce(`http://dual.example:${server.port}/`, { lookup });
     assert.equal(bodyOf(outcome), "<p>well");
-    assert.ok(outcome.durationMs < 2_000);
+    assert.ok(outcome.durationMs < 4_500);
   }
 });
 
@@ -125,7 +125,7 @@ test("an address that does not answer holds up the next one only for a moment, a
   await using server = await startRawServer(() => OK);
   const outcome = await fetchOnce(`http://slow.example:${server.port}/`, { lookup: allTo("192.0.2.1", "127.0.0.1") });
   assert.equal(bodyOf(outcome), "<p>well");
-  assert.ok(outcome.durationMs < 2_000);
+  assert.ok(outcome.durationMs < 4_500);
 });
 
 test("a refused connection is a connect failure that owes the host no rest", async () => {

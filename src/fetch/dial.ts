@@ -1,6 +1,6 @@
 /** Opens connections: name → checked addresses → TCP → proxy tunnel → TLS. The address that was checked is the one connected to. */
 import { isIP, type Socket, connect as tcpConnect } from "node:net";
-import { createSecureContext, type SecureContext, connect as tlsConnect } from "node:tls";
+import type { SecureContext } from "node:tls";
 import type { Clock, Timer } from "../core/clock.ts";
 import { type AddressGuard, isLocalAddress } from "../rules/address.ts";
 import type { ResolvedAddress, Resolver } from "./dns.ts";
@@ -134,9 +134,11 @@ export function createDialler(options: {
   }
 
   function handshake(attempt: Attempt, raw: Socket, hostname: string, local: boolean, then?: (socket: Socket) => void): void {
-    context ??= createSecureContext();
+    // Loaded by the first https page: it takes as long to load as all else in this room.
+    const tls = process.getBuiltinModule("node:tls");
+    context ??= tls.createSecureContext();
     const { resume } = attempt.target;
-    const socket = tlsConnect({
+    const socket = tls.connect({
       socket: raw,
       host: hostname,
       servername: isIP(hostname) === 0 ? hostname : "",

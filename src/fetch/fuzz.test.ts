@@ -65,7 +65,7 @@ test("random bytes under any coding are an answer, never an exception", async ()
 async function withServer(run: (ask: (bytes: Uint8Array) => Promise<ReturnType<typeof exchange>>) => Promise<void>): Promise<void> {
   let bytes: Uint8Array = new Uint8Array(0);
   await using server = await startRawServer((request, socket) => (request.target === "/ok" ? page("well") : void socket.end(bytes)));
-  await using fetcher = openFetcher({ timeoutMs: 3_000, perHostConcurrency: 2 });
+  await using fetcher = openFetcher({ timeoutMs: 10_000, perHostConcurrency: 2 });
   await run(async (given) => {
     bytes = given;
     const outcome = await fetcher.fetch(exchangeFor(`${server.origin}/x`));
@@ -101,7 +101,7 @@ test("a framed answer cut anywhere is never a page", async () => {
           assert.equal((await ask(wire.subarray(0, length))).kind, "failed");
         },
       ),
-      { numRuns: 120 },
+      { numRuns: 80 },
     );
   });
 });
@@ -140,7 +140,7 @@ test("whatever bytes a server sends, there is one outcome, and the next page is 
         const outcome = await ask(Buffer.from(pieces.join(""), "latin1"));
         assert.match(outcome.kind, /^(fetched|redirect|failed)$/);
       }),
-      { numRuns: 400 },
+      { numRuns: 300 },
     );
   });
 });
