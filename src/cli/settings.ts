@@ -42,8 +42,12 @@ export function envSettings(
     else given.push({ flag, label, value: value === on });
   }
   const strange = Object.keys(env).flatMap((name) => {
-    const near = name.startsWith("SKEIN_") && !known.has(name) ? nearest(name, known.keys()) : null;
-    return near === null ? [] : [`${name} is not an option; did you mean ${near}?`];
+    if (!name.startsWith("SKEIN_") || known.has(name)) return [];
+    const near = nearest(
+      name.slice("SKEIN_".length),
+      [...known.keys()].map((other) => other.slice("SKEIN_".length)),
+    );
+    return near === null ? [] : [`${name} is not an option; did you mean SKEIN_${near}?`];
   });
   return { given, problems, strange };
 }

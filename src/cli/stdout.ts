@@ -68,7 +68,8 @@ export function stdoutSink(stdout: Io["stdout"], options: StdoutOptions): Sink {
   function start(): void {
     timer?.cancel();
     timer = null;
-    writing ??= pump();
+    // With nothing to write, pump would end before its promise is kept here.
+    if (writing === null && filling.size > 0 && !over) writing = pump();
   }
 
   return {
