@@ -90,35 +90,46 @@ function xmlDeclaration(bytes: Buffer): string | null {
   return found === null ? null : encodingOfMeta(found[1] ?? found[2] ?? "");
 }
 
-/** "Prescan a byte stream to determine its encoding"; null if it finds nothing. */
+/** "Prescan a byte stream to determine its encoding"; null if it finds nothing. Runs on most pages, hence on character codes. */
 export function prescan(bytes: Buffer): string | null {
-  if (bytes.indexOf("charset", 0, "latin1") < 0 && !/charset/i.test(bytes.latin1Slice())) return null;
   const text = bytes.latin1Slice();
   let at = 0;
   while ((at = text.indexOf("<", at)) >= 0) {
-    if (text.startsWith("<!--", at)) {
-      // The two dashes of the opening may be those of the end.
-      const close = text.indexOf("-->", at + 2);
+    const c = text.charCodeAt(at + 1);
+    if (isLetter(c) || (c === 0x2f && isLetter(text.charCodeAt(at + 2)))) {
+      if ((c | 0x20) === 0x6d && /^meta[\t\n\f\r /]/i.test(text.slice(at + 1, at + 6))) {
+        const tag = readMeta(text, at + 5);
+        if (tag.encoding !== null) return tag.encoding;
+        at = tag.end;
+      } else at = skipTag(text, at + 2);
+    } else if (c === 0x21 || c === 0x2f || c === 0x3f) {
+      // The two dashes that open a comment may be those of its end.
+      const isComment = text.startsWith("!--", at + 1);
+      const close = isComment ? text.indexOf("-->", at + 2) : text.indexOf(">", at + 1);
       if (close < 0) return null;
-      at = close + 3;
-    } else if (/^<meta[\t\n\f\r /]/i.test(text.slice(at, at + 6))) {
-      const tag = readMeta(text, at + 5);
-      if (tag.encoding !== null) return tag.encoding;
-      at = tag.end;
-    } else if (/^<\/?[a-z]/i.test(text.slice(at, at + 3))) {
-      at += 2;
-      while (at < text.length && !/[\t\n\f\r >]/.test(text[at]!)) at++;
-      for (let attribute = readAttribute(text, at); ; attribute = readAttribute(text, at)) {
-        at = attribute.end;
-        if (attribute.name === "") break;
-      }
-    } else if (/^<[!/?]/.test(text.slice(at, at + 2))) {
-      const close = text.indexOf(">", at + 1);
-      if (close < 0) return null;
-      at = close + 1;
+      at = close + (isComment ? 3 : 1);
     } else at++;
   }
   return null;
+}
+
+function skipTag(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && !isBlank(text.charCodeAt(at)) && text.charCodeAt(at) !== 0x3e) at++;
+  for (;;) {
+    const attribute = readAttribute(text, at);
+    at = attribute.end;
+    if (attribute.name === "") return at;
+  }
+}
+
+function isLetter(code: number): boolean {
+  const lower = code | 0x20;
+  return lower >= 0x61 && lower <= 0x7a;
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09 || code === 0x0c;
 }
 
 function readMeta(text: string, from: number): { readonly encoding: string | null; readonly end: number } {
@@ -149,29 +160,38 @@ function readMeta(text: string, from: number): { readonly encoding: string | nul
   return { encoding: needsPragma === null || (needsPragma && !pragma) ? null : label, end: at };
 }
 
+interface PrescannedAttribute {
+  readonly name: string;
+  readonly value: string;
+  readonly end: number;
+}
+
 /** "Get an attribute": lower-cased; the name is empty at the end of the tag. An attribute that the input cuts off is none. */
-function readAttribute(text: string, from: number): { readonly name: string; readonly value: string; readonly end: number } {
+function readAttribute(text: string, from: number): PrescannedAttribute {
+  const n = text.length;
   let at = from;
-  while (at < text.length && /[\t\n\f\r /]/.test(text[at]!)) at++;
-  const none = { name: "", value: "", end: text.length };
-  if (at >= text.length) return none;
-  if (text[at] === ">") return { name: "", value: "", end: at };
+  while (at < n && (isBlank(text.charCodeAt(at)) || text.charCodeAt(at) === 0x2f)) at++;
+  if (at >= n) return { name: "", value: "", end: n };
+  if (text.charCodeAt(at) === 0x3e) return { name: "", value: "", end: at };
   const nameStart = at++;
-  while (at < text.length && !/[\t\n\f\r />=]/.test(text[at]!)) at++;
+  for (; at < n; at++) {
+    const c = text.charCodeAt(at);
+    if (c === 0x3d || c === 0x3e || c === 0x2f || isBlank(c)) break;
+  }
   const name = text.slice(nameStart, at).toLowerCase();
-  while (at < text.length && /[\t\n\f\r ]/.test(text[at]!)) at++;
-  if (text[at] !== "=") return at >= text.length ? none : { name, value: "", end: at };
+  while (at < n && isBlank(text.charCodeAt(at))) at++;
+  if (at >= n) return { name: "", value: "", end: n };
+  if (text.charCodeAt(at) !== 0x3d) return { name, value: "", end: at };
   at++;
-  while (at < text.length && /[\t\n\f\r ]/.test(text[at]!)) at++;
-  if (at >= text.length) return none;
-  const quote = text[at]!;
-  if (quote === '"' || quote === "'") {
-    const close = text.indexOf(quote, at + 1);
-    return close < 0 ? none : { name, value: text.slice(at + 1, close).toLowerCase(), end: close + 1 };
+  while (at < n && isBlank(text.charCodeAt(at))) at++;
+  const quote = text.charCodeAt(at);
+  if (quote === 0x22 || quote === 0x27) {
+    const close = text.indexOf(text[at]!, at + 1);
+    return close < 0 ? { name: "", value: "", end: n } : { name, value: text.slice(at + 1, close).toLowerCase(), end: close + 1 };
   }
   const valueStart = at;
-  while (at < text.length && !/[\t\n\f\r >]/.test(text[at]!)) at++;
-  return at >= text.length ? none : { name, value: text.slice(valueStart, at).toLowerCase(), end: at };
+  while (at < n && text.charCodeAt(at) !== 0x3e && !isBlank(text.charCodeAt(at))) at++;
+  return at >= n ? { name: "", value: "", end: n } : { name, value: text.slice(valueStart, at).toLowerCase(), end: at };
 }
 
 /** Encodings in which an ASCII byte need not be that character, so that a scan of the bytes would be wrong. */

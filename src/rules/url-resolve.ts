@@ -133,14 +133,32 @@ interface PlainBase {
   readonly directories: string[];
 }
 
-function plainBase(base: Resolved): PlainBase | null {
-  if (typeof base !== "string" && ("reject" in base || base.sentAs !== null || base.credentials !== null)) return null;
-  const url = typeof base === "string" ? base : base.url;
+/** Origins that the parser has given, so that the next page of a host needs no parser. Bounded: it is emptied when full. */
+const knownOrigins = new Set<string>();
+const MAX_ORIGINS = 10_000;
+
+function plainBase(documentBase: string): PlainBase | null {
+  const url = isKnownCanonical(documentBase) ? documentBase : canonicalBase(documentBase);
+  if (url === null) return null;
   const scheme = url.startsWith("https:") ? "https:" : "http:";
   const path = url.indexOf("/", scheme.length + 2);
+  const origin = url.slice(0, path);
+  if (knownOrigins.size >= MAX_ORIGINS) knownOrigins.clear();
+  knownOrigins.add(origin);
   const question = url.indexOf("?", path);
   const withoutQuery = question < 0 ? url : url.slice(0, question);
-  return { url, scheme, origin: url.slice(0, path), withoutQuery, directories: [withoutQuery.slice(0, withoutQuery.lastIndexOf("/") + 1)] };
+  return { url, scheme, origin, withoutQuery, directories: [withoutQuery.slice(0, withoutQuery.lastIndexOf("/") + 1)] };
+}
+
+function isKnownCanonical(text: string): boolean {
+  const path = text.indexOf("/", 8);
+  return path > 0 && knownOrigins.has(text.slice(0, path)) && plainEnd(text, path + 1, false) === text.length;
+}
+
+/** Null where references must go the slow way: no http(s) URL, or one whose spelling or credentials its references inherit. */
+function canonicalBase(text: string): string | null {
+  const base = parseUrl(text, undefined, Number.POSITIVE_INFINITY);
+  return "reject" in base || base.sentAs !== null || base.credentials !== null ? null : base.url;
 }
 
 function directoryUp(base: PlainBase, levels: number): string {
@@ -160,7 +178,7 @@ const MAX_STEPS_UP = 64;
  * `encoding`: the document's encoding (Encoding Standard name); queries are written in it. Null, UTF-8 and UTF-16 mean UTF-8 (URL Standard, query state).
  */
 export function createResolver(documentBase: string, encoding: string | null, maxLength: number = MAX_URL_LENGTH): Resolver {
-  const base = plainBase(parseUrl(documentBase, undefined, Number.POSITIVE_INFINITY));
+  const base = plainBase(documentBase);
 
   function slow(href: string): Resolved {
     const result = parseUrl(encodeQuery(href, encoding), documentBase, maxLength);

@@ -1,0 +1,54 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { mediaTypeOf, wantsBody } from "./media-type.ts";
+
+test("the kinds of the usual types", () => {
+  const kinds: Readonly<Record<string, string>> = {
+    "text/html": "html",
+    "TEXT/HTML; Charset=UTF-8": "html",
+    "application/xhtml+xml": "xhtml",
+    "application/xml": "xml",
+    "text/xml; charset=utf-8": "xml",
+    "application/rss+xml": "xml",
+    "application/atom+xml": "xml",
+    "text/plain": "text",
+    "text/css": "text",
+    "application/json": "text",
+    "application/ld+json": "text",
+    "application/javascript": "text",
+    "application/pdf": "binary",
+    "image/svg+xml": "binary",
+    "image/png": "binary",
+    "application/octet-stream": "binary",
+    "application/gzip": "binary",
+    "video/mp4": "binary",
+    "*/*": "none",
+    "unknown/unknown": "none",
+    html: "none",
+    "": "none",
+    ";": "none",
+  };
+  for (const [type, kind] of Object.entries(kinds)) assert.equal(mediaTypeOf(type).kind, kind, type);
+  assert.equal(mediaTypeOf(null).kind, "none");
+});
+
+test("the charset parameter is read by the standard: first of several, quoted, with odd blanks", () => {
+  assert.equal(mediaTypeOf("text/html; charset=utf-8").charset, "utf-8");
+  assert.equal(mediaTypeOf('text/html ;x=1; charset="iso-8859-1"; charset=utf-8').charset, "iso-8859-1");
+  assert.equal(mediaTypeOf("text/html; charset").charset, null);
+  assert.equal(mediaTypeOf("text/html; charset=").charset, null);
+});
+
+test("which bodies the types option wants", () => {
+  const wanted = (types: "text" | "html" | "all"): readonly (string | null)[] =>
+    ["text/html", "application/xhtml+xml", "application/xml", "text/plain", "application/json", "image/png", "application/octet-stream", null].filter((type) =>
+      wantsBody(type, types),
+    );
+  assert.deepEqual(wanted("html"), ["text/html", "application/xhtml+xml", null]);
+  assert.deepEqual(wanted("text"), ["text/html", "application/xhtml+xml", "application/xml", "text/plain", "application/json", null]);
+  assert.equal(wanted("all").length, 8);
+});
+
+test("a server that sends ever new types does not fill the memory", () => {
+  for (let i = 0; i < 5000; i++) assert.equal(mediaTypeOf(`text/html; n=${i}`).kind, "html");
+});
