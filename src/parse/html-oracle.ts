@@ -5,7 +5,7 @@ type Node = DefaultTreeAdapterTypes.ChildNode | DefaultTreeAdapterTypes.Document
 type Element = DefaultTreeAdapterTypes.Element;
 
 export interface OracleReferences {
-  /** Distinct WHATWG-resolved http(s) URLs without fragment: a, area, iframe, frame, SVG a, and link elements of the followed relations. */
+  /** Distinct WHATWG-resolved http(s) URLs without fragment and credentials: a, area, iframe, frame, SVG a, and link elements of the followed relations. */
   readonly links: ReadonlySet<string>;
   /** Of img src only. */
   readonly images: ReadonlySet<string>;
@@ -89,5 +89,7 @@ function baseOf(elements: readonly Element[], url: string): string {
 function addResolved(into: Set<string>, href: string, base: string): void {
   const url = URL.parse(href, base);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) return;
+  url.username = "";
+  url.password = "";
   into.add(url.href.replace(/#.*$/s, ""));
 }
