@@ -1,3 +1,4 @@
+/** The memory frontier walks the cases that every store must pass. */
 import { test } from "node:test";
 import type { FrontierConfig } from "../core/frontier.ts";
 import type { Output } from "../core/records.ts";

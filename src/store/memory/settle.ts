@@ -3,6 +3,7 @@ import { CrawlError } from "../../core/errors.ts";
 import type { Cookie, Settled } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
 import type { CrawlRequest } from "../../core/request.ts";
+import { mergeCookies } from "../../rules/cookies.ts";
 import { takeAnswer } from "../../rules/pacing.ts";
 import { admit } from "./admit.ts";
 import { endLease, isRelink, leaveDropped, originEntryOf, settleRobots, siteOf } from "./claim.ts";
@@ -169,16 +170,9 @@ function answerRobots(desk: Desk, place: Place, answer: Extract<Settled["settlem
   requeueFront(desk, { request: hop, attempt: 0, crashes: 0 });
 }
 
-/** Same name, domain and path replaces; expired ones go. */
 function keepCookies(desk: Desk, hostKey: string, set: readonly Cookie[]): void {
   const site = siteOf(desk, hostKey);
-  const now = desk.env.clock.epoch();
-  let jar = desk.jars.get(site) ?? [];
-  for (const cookie of set) {
-    jar = jar.filter((kept) => kept.name !== cookie.name || kept.domain !== cookie.domain || kept.path !== cookie.path);
-    jar = [...jar, cookie];
-  }
-  jar = jar.filter((cookie) => cookie.expiresAt === null || cookie.expiresAt > now);
+  const jar = mergeCookies(desk.jars.get(site) ?? [], set, desk.env.clock.epoch());
   if (jar.length === 0) desk.jars.delete(site);
   else desk.jars.set(site, jar);
 }
