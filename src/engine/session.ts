@@ -6,7 +6,7 @@ import type { Fetcher } from "../core/outcome.ts";
 import type { Output, PageRecord } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import { admitSeed, makeSkip } from "../rules/admit.ts";
-import { createWriter, flattened, type Reader } from "./output.ts";
+import { createWriter, type Reader } from "./output.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord } from "./record.ts";
 import { type Loop, startLoop } from "./run.ts";
@@ -128,7 +128,7 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       write(batch);
       batch = [];
     }
-    write(flattened(batch));
+    write(batch);
   }
 
   function finishReason(counts: FrontierCounts): FinishReason {
