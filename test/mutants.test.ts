@@ -250,6 +250,18 @@ const mutants: readonly Mutant[] = [
   ),
   { breaks: "now ends all leases", frontier: (inner) => ({ control: (to) => inner.control(to === "now" ? "drain" : to) }) },
   { breaks: "finish lets what is queued be done", frontier: (inner) => ({ control: (to) => inner.control(to === "finish" ? "drain" : to) }) },
+  {
+    breaks: "finish outlasts a pause",
+    frontier: (inner) => {
+      let finished = false;
+      return {
+        async control(to) {
+          if (to === "finish") finished = true;
+          if (to !== "pause" || !finished) await inner.control(to);
+        },
+      };
+    },
+  },
   { breaks: "tuning holds", frontier: () => ({ tune: async () => undefined }) },
   { breaks: "the limit can be changed", frontier: () => ({ setPageLimit: async () => undefined }) },
   {

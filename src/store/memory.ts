@@ -34,7 +34,7 @@ export function createMemoryFrontier(config: FrontierConfig, hooks: FrontierHook
   let tokens = 0;
   const newToken = (): string => nonce + (tokens++).toString(36);
   // `finish` takes no new links, but a chain of redirects that is under way belongs to what is queued.
-  const adds = (request: CrawlRequest): boolean => !desk.completed && (desk.control !== "finish" || request.hop === "redirect");
+  const adds = (request: CrawlRequest): boolean => !desk.completed && (!desk.finishing || request.hop === "redirect");
   // A seed among the links of a settle stands in for one that could not be reached.
   const follows = (request: CrawlRequest): boolean => adds(request) || (!desk.completed && request.hop === "seed");
 
@@ -115,10 +115,11 @@ function renewed(desk: Desk, token: string): boolean {
   return true;
 }
 
-/** Stopping is not undone: a crawl that drains goes no other way than to `now`. */
+/** Stopping is not undone: a crawl that finishes may be paused and go on, but takes no links again; one that drains goes no other way than to `now`. */
 function turnTo(desk: Desk, to: Control): void {
   if (desk.control === "now" || (desk.control === "drain" && to !== "now")) return;
-  desk.control = to;
+  if (to === "finish") desk.finishing = true;
+  desk.control = to === "run" && desk.finishing ? "finish" : to;
   if (to === "now") revokeAll(desk);
   completeIfOver(desk);
 }

@@ -56,6 +56,8 @@ export interface Desk {
   newSeeds: string[];
   limit: number | null;
   control: Control;
+  /** `finish` was said: it outlasts a pause. */
+  finishing: boolean;
   seedsComplete: boolean;
   completed: boolean;
   disposed: boolean;
@@ -94,6 +96,7 @@ export function createDesk(config: FrontierConfig, hooks: FrontierHooks, env: Me
     newSeeds: [],
     limit: config.limitPages,
     control: "run",
+    finishing: false,
     seedsComplete: false,
     completed: false,
     disposed: false,

@@ -156,6 +156,18 @@ export const limitCases: readonly FrontierCase[] = [
     assert.equal(await hand.kind(), "drained");
     assert.deepEqual(hand.pages(), [`${A}/0`, `${A}/to`, `${A}/1`]);
   }),
+  caseOf("control", "finish outlasts a pause: paused and run again, the crawl still takes no new links", {}, async (hand, { frontier }) => {
+    await hand.seed(...pages(2));
+    const first = await hand.one();
+    await frontier.control("finish");
+    await frontier.control("pause");
+    assert.equal(await hand.kind(), "held");
+    await hand.done(first, [hand.link(`${A}/new`, { depth: 1 })]);
+    await frontier.control("run");
+    assert.equal((await frontier.renew([])).control, "finish");
+    await hand.done(await hand.one(), [hand.link(`${A}/newer`, { depth: 1 })]);
+    assert.equal(await hand.kind(), "drained");
+  }),
   caseOf("control", "drain: nothing starts any more, what is in flight settles, then the crawl is over", {}, async (hand, { frontier }) => {
     await hand.seed(...pages(3));
     const first = await hand.one();
