@@ -1,0 +1,181 @@
+/** Sitemaps from bytes, in pieces and with flat memory: which pages and further sitemaps a file names. Fetching, nesting, and meeting a file twice are the caller's. */
+import { mediaTypeOf } from "../rules/media-type.ts";
+import { declaredCharset, encodingOfLabel } from "./charset.ts";
+import { createGunzip, type Gunzip, isGzip } from "./sitemap-gunzip.ts";
+import { createLineReader, createTally, createXmlReader, type SitemapOptions, type SitemapResult, type Tally, type TextTaker } from "./sitemap-tally.ts";
+
+export { mayList, parseSitemapDate } from "./sitemap-rules.ts";
+export type { ChangeFrequency, SitemapFacts, SitemapOptions, SitemapResult } from "./sitemap-tally.ts";
+
+export interface SitemapParser {
+  /** False: the parser wants no more (a limit, not a sitemap, or damage); further bytes are ignored. */
+  push(bytes: Uint8Array): boolean;
+  /** Once, after the last `push`. */
+  end(): SitemapResult;
+}
+
+const MAX_BYTES = 512 * 1024 * 1024;
+const MAX_LAYERS = 3;
+/** Bytes from which the encoding is told. */
+const HEAD_BYTES = 1024;
+
+/** Two bytes of which one is zero, as UTF-16 has them around a "<" or any other ASCII character, whatever the headers say (XML 1.0 appendix F). */
+function encodingOf(head: Buffer, contentType: string | null): string {
+  if (head.length >= 4 && head[0] !== 0 && head[1] === 0 && head[2] !== 0 && head[3] === 0) return "utf-16le";
+  if (head.length >= 4 && head[0] === 0 && head[1] !== 0 && head[2] === 0 && head[3] !== 0) return "utf-16be";
+  const label = mediaTypeOf(contentType).charset;
+  // Blank lines before the XML declaration are a common mistake.
+  let start = 0;
+  while (start < head.length && (head[start]! === 0x20 || (head[start]! >= 0x09 && head[start]! <= 0x0d))) start++;
+  const name = declaredCharset(head.subarray(start), label === null || !isWide(label) ? label : null, "xml")?.name ?? "utf-8";
+  return name === "replacement" ? "utf-8" : name;
+}
+
+/** The bytes have just been seen not to be UTF-16. */
+function isWide(label: string): boolean {
+  return encodingOfLabel(label)?.startsWith("utf-16") === true;
+}
+
+/** Decoded bytes → text → lines or XML. */
+function createByteReader(tally: Tally, options: SitemapOptions) {
+  let head: Buffer | null = Buffer.alloc(0);
+  let decoder: InstanceType<typeof TextDecoder> | null = null;
+  let reader: TextTaker | null = null;
+  let bytesRead = 0;
+
+  function feed(text: string): void {
+    let from = text;
+    if (reader === null) {
+      from = text.trimStart();
+      if (from === "") return;
+      reader = from.startsWith("<") ? createXmlReader(tally, options) : createLineReader(tally);
+    }
+    reader.write(from);
+  }
+
+  function begin(start: Buffer): void {
+    head = null;
+    decoder = new TextDecoder(encodingOf(start, options.contentType));
+    feed(decoder.decode(start, { stream: true }));
+  }
+
+  return {
+    push(piece: Uint8Array): void {
+      bytesRead += piece.length;
+      if (head !== null) {
+        head = Buffer.concat([head, piece]);
+        if (head.length >= HEAD_BYTES) begin(head);
+      } else if (decoder !== null) feed(decoder.decode(piece, { stream: true }));
+    },
+    end(complete: boolean): SitemapResult["kind"] {
+      // The last entries before the limit may be whole although the file is not; a character that was cut is dropped.
+      const limited = tally.limit === "bytes";
+      if (limited) tally.done = false;
+      if (head !== null) begin(head);
+      if (complete && decoder !== null && !tally.done) feed(decoder.decode());
+      if (!tally.done) reader?.end(complete);
+      if (limited) tally.done = true;
+      return reader === null ? "empty" : reader.kind();
+    },
+    get bytes() {
+      return bytesRead;
+    },
+  };
+}
+
+/**
+ * Reads one file. Any bytes give a result: urlset, sitemapindex, RSS, Atom, or text; gzip by its first bytes, whatever the type says; encoding by byte
+ * order mark, Content-Type, XML declaration, else UTF-8 (RFC 7303 §3). Entities of a DTD, external ones and XInclude are never resolved nor opened.
+ * The result does not depend on how the bytes are cut into pieces.
+ */
+export function createSitemapParser(options: SitemapOptions): SitemapParser {
+  const tally = createTally(options);
+  const reader = createByteReader(tally, options);
+  const maxLayers = options.maxLayers ?? MAX_LAYERS;
+  const maxBytes = options.maxBytes ?? MAX_BYTES;
+  const layers: Gunzip[] = [];
+
+  /** One end of the pipe: passes bytes on, through a gunzip if they are gzip. */
+  function createLayer(depth: number): { push(bytes: Uint8Array): boolean; end(): void } {
+    let start: Buffer | null = Buffer.alloc(0);
+    let next: ((bytes: Uint8Array) => boolean) | null = null;
+    let inner: { push(bytes: Uint8Array): boolean; end(): void } | null = null;
+    let received = 0;
+
+    function decide(bytes: Uint8Array): void {
+      start = null;
+      if (!isGzip(bytes)) {
+        next = (piece) => {
+          reader.push(piece);
+          return !tally.done;
+        };
+      } else if (depth >= maxLayers) {
+        tally.limit = "layers";
+        tally.fault(`compressed more than ${maxLayers} times`);
+        tally.done = true;
+        return;
+      } else {
+        inner = createLayer(depth + 1);
+        const gunzip = createGunzip(inner.push);
+        layers.push(gunzip);
+        next = gunzip.push;
+      }
+      next(bytes);
+    }
+
+    return {
+      push(given) {
+        const bytes = given.length > maxBytes - received ? given.subarray(0, maxBytes - received) : given;
+        received += bytes.length;
+        if (start !== null) {
+          start = Buffer.concat([start, bytes]);
+          if (start.length >= 3) decide(start);
+        } else next?.(bytes);
+        if (bytes.length < given.length && !tally.done) {
+          tally.limit = "bytes";
+          tally.done = true;
+        }
+        return !tally.done;
+      },
+      end() {
+        if (start !== null && start.length > 0) decide(start);
+        inner?.end();
+      },
+    };
+  }
+
+  const outer = createLayer(0);
+  return {
+    push: (bytes) => !tally.done && outer.push(bytes),
+    end() {
+      outer.end();
+      const damage = layers.map((layer) => layer.end()).find((fault) => fault !== null) ?? null;
+      const cut = damage !== null && tally.limit === null && !tally.done;
+      const kind = reader.end(!cut && tally.limit === null);
+      const error = kind === "html" || kind === "other" ? tally.error : tally.done && tally.limit !== null && !cut ? tally.error : (damage ?? tally.error);
+      return { kind, urls: tally.urls, sitemaps: tally.sitemaps, rejected: tally.rejected, bytes: reader.bytes, error, limit: tally.limit };
+    },
+  };
+}
+
+/** The whole file at once, in the caller's turn. */
+export function parseSitemap(bytes: Uint8Array, options: SitemapOptions): SitemapResult {
+  const parser = createSitemapParser(options);
+  parser.push(bytes);
+  return parser.end();
+}
+
+/** Bytes given to the parser between two pauses: some milliseconds of work; compressed ones come to up to a thousand times as many. */
+const SLICE = 256 * 1024;
+const GZIP_SLICE = 4 * 1024;
+
+/** The whole file, giving the event loop its turn in between: for files of megabytes. `pause` resolves once the loop has handled what is ready. */
+export async function readSitemap(bytes: Uint8Array, options: SitemapOptions, pause: () => Promise<void>): Promise<SitemapResult> {
+  const parser = createSitemapParser(options);
+  const slice = isGzip(bytes) ? GZIP_SLICE : SLICE;
+  for (let at = 0; at < bytes.length; at += slice) {
+    if (at > 0) await pause();
+    if (!parser.push(bytes.subarray(at, at + slice))) break;
+  }
+  return parser.end();
+}
