@@ -18,9 +18,10 @@ export interface Host {
   readonly port: number;
   readonly limit: number;
   readonly resume: { session: Buffer | null };
-  /** Worked out at the first request and again when what it was made of has changed (`stamp`). */
-  headers: HeaderList;
-  stamp: string;
+  /** Worked out at the first request and again when what it was made of has changed: being a seed's host, and the credentials. */
+  headers: HeaderList | null;
+  seed: boolean;
+  credentials: string | undefined;
   slots: number;
   /** Jobs that hold a slot or wait for one. */
   busy: number;
@@ -101,8 +102,9 @@ export function createHost(origin: string, limit: number): Host {
     port: port ? Number(port) : secure ? 443 : 80,
     limit,
     resume: { session: null },
-    headers: [],
-    stamp: "",
+    headers: null,
+    seed: false,
+    credentials: undefined,
     slots: 0,
     busy: 0,
     idle: [],
@@ -203,6 +205,7 @@ export function createConnections(options: ConnectionOptions): Connections {
   return {
     place(job) {
       const { host } = job;
+      job.placed = true;
       if (host.busy++ === 0) {
         resting.delete(host.origin);
         // A host evicted between the making of its job and now comes back.
@@ -214,6 +217,7 @@ export function createConnections(options: ConnectionOptions): Connections {
     },
     release(job, reusable) {
       const { host, slot } = job;
+      if (!job.placed) return;
       job.slot = null;
       host.busy--;
       if (slot) {

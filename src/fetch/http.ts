@@ -1,22 +1,21 @@
 /** One exchange → FetchOutcome, over HTTP/1.1. The only room that opens sockets to the crawled web; it does not wait for hosts, follow redirects or try again. */
 import type { Clock } from "../core/clock.ts";
 import { CrawlError } from "../core/errors.ts";
-import type { Cookie } from "../core/frontier.ts";
 import type { Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import { compileAddressGuard } from "../rules/address.ts";
-import { type CookiePlace, cookieHeader, createCookieReader } from "../rules/cookies.ts";
 import { parseCodings } from "./body.ts";
 import { createConnections, createHost, type Host, type Slot } from "./connections.ts";
 import { createDialler } from "./dial.ts";
 import { createResolver } from "./dns.ts";
 import { errorCode, FAILURES, type Failure, isParserError, toFailure } from "./errors.ts";
-import { checkHeaders, type HeaderList, type HeaderOptions, hostCredentials, originHeaders, type RawHeaders, rawField, requestHeaders } from "./headers.ts";
+import { checkHeaders, type RawHeaders, rawField } from "./headers.ts";
 import { createJob, type Job, keepPiece } from "./job.ts";
 import type { FetcherOptions } from "./options.ts";
 import { aborted, answered, contentTypeOf, failed, isRedirect, locationOf, type OutcomeRules } from "./outcome.ts";
 import { compileProxies, proxyOptions } from "./proxy.ts";
-import { originOf, pathOf, targetOf } from "./target.ts";
+import { createRequests } from "./request.ts";
+import { originOf } from "./target.ts";
 import { createSweep } from "./timers.ts";
 import { type ClientConstructor, type Dispatcher, loadClient } from "./undici.ts";
 
@@ -34,16 +33,15 @@ const CODING_MARGIN = 64 * 1024;
  * is not called again, but `sinceStartMs` counts from the second start, so that a host with a fixed delay gets its rest after the request it saw last.
  */
 export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
-  const headerOptions: HeaderOptions = options;
-  checkHeaders(headerOptions);
+  checkHeaders(options);
   const guard = compileAddressGuard(options.addresses);
   const proxies = proxyOptions(options.proxy, options.environment ?? {});
   const connectMs = Math.min(CONNECT_MS, options.timeoutMs);
   const tickMs = Math.min(250, Math.max(10, Math.floor(options.timeoutMs / 20)));
   const quietSweeps = Math.ceil(Math.min(IDLE_MS, options.timeoutMs) / tickMs) + 1;
-  const cookieReader = createCookieReader();
+  const requests = createRequests(options, clock);
   let Client: ClientConstructor | null = null;
-  let early: Job[] = [];
+  const early: Job[] = [];
   let disposed = false;
 
   const sweep = createSweep<Job>(clock, tickMs, checkDeadlines);
@@ -71,7 +69,7 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     now: clock.now,
     epoch: clock.epoch,
     limit: limitOf,
-    setCookies: readCookies,
+    setCookies: requests.readCookies,
   };
 
   return {
@@ -99,14 +97,15 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
 
   function begin(loaded: ClientConstructor): void {
     Client = loaded;
-    const jobs = early;
-    early = [];
-    for (const job of jobs) if (!job.over) connections.place(job);
+    for (const job of early.splice(0)) if (!job.over) connections.place(job);
   }
 
   function cannotLoad(cause: unknown): void {
-    for (const job of early) job.reject(new CrawlError("internal", "undici cannot be loaded", { cause }));
-    early = [];
+    for (const job of early.splice(0)) {
+      job.over = true;
+      sweep.unwatch(job);
+      job.reject(new CrawlError("internal", "undici cannot be loaded", { cause }));
+    }
   }
 
   function abortAll(): void {
@@ -126,29 +125,6 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     return job.exchange.maxBytes ?? options.maxBodySize;
   }
 
-  function headersOf(job: Job): HeaderList {
-    const { host, exchange } = job;
-    const { request, cookies } = exchange;
-    const stamp = `${options.seedHosts.has(request.host)} ${hostCredentials(headerOptions, request.host, host.hostname) ?? ""}`;
-    if (host.stamp !== stamp) {
-      host.stamp = stamp;
-      host.headers = originHeaders(headerOptions, request.host, host.hostname);
-    }
-    if (request.rest === null && cookies === null) return host.headers;
-    const jar = cookies ? cookieHeader(cookies, placeOf(job), clock.epoch()) : null;
-    return requestHeaders(host.headers, request, jar ?? "");
-  }
-
-  function placeOf(job: Job): CookiePlace {
-    return { host: job.host.hostname, path: pathOf(job.exchange.request.url), secure: job.host.secure };
-  }
-
-  function readCookies(lines: readonly string[], job: Job): readonly Cookie[] | null {
-    const place = placeOf(job);
-    const cookies = lines.map((line) => cookieReader.parse(line, place, clock.epoch())).filter((cookie) => cookie !== null);
-    return cookies.length > 0 ? cookies : null;
-  }
-
   function start(slot: Slot): void {
     const { job } = slot;
     if (!job) return;
@@ -156,19 +132,7 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     if (!job.resent) job.deadline = now + options.timeoutMs;
     job.connectBy = now + connectMs;
     job.quiet = 0;
-    const { rest } = job.exchange.request;
-    const target = targetOf(job.exchange.request);
-    slot.client.dispatch(
-      {
-        path: slot.proxy && !slot.host.secure ? slot.host.origin + target : target,
-        // undici checks the method's form itself.
-        method: (rest?.method ?? "GET") as Dispatcher.HttpMethod,
-        headers: slot.proxy?.authorization && !slot.host.secure ? [...headersOf(job), "Proxy-Authorization", slot.proxy.authorization] : headersOf(job),
-        body: rest?.body ?? null,
-        blocking: false,
-      },
-      slot.handler,
-    );
+    slot.client.dispatch(requests.write(job, slot.proxy), slot.handler);
   }
 
   /** The callbacks of a slot, made once per connection slot; `slot.job` is null once the exchange is over, whatever undici still says. */

@@ -14,6 +14,8 @@ export interface Job extends Watched {
   readonly startedAt: EpochMs;
   /** Monotonic ms, like every time below; −1: has not happened. */
   readonly beganAt: number;
+  /** It has a connection or waits for one (before, it waits for undici to be loaded). */
+  placed: boolean;
   /** Null while it waits for a connection, and when it is over. */
   slot: Slot | null;
   over: boolean;
@@ -57,6 +59,7 @@ export function createJob(fixed: Pick<Job, "exchange" | "host" | "resolve" | "re
     startedAt: fixed.startedAt,
     beganAt: fixed.beganAt,
     place: -1,
+    placed: false,
     slot: null,
     over: false,
     connectBy: 0,
