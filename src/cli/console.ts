@@ -42,17 +42,17 @@ export function createConsole({ stderr, env }: Pick<Io, "stderr" | "env">, optio
 
   function say(level: LogLevel, text: string, message: string, fields: LogFields = {}): void {
     if (!wanted(level)) return;
-    progress.clear();
+    progress.hold();
     const colour = coloured ? COLOURS[level] : "";
     if (format === "json") json(level, message, fields);
     else stderr.write(`${colour}${harmless(text)}${colour === "" ? "" : "\u001b[0m"}\n`);
+    progress.release();
   }
 
   return {
     say,
     block(lines, message, value) {
       if (quiet) return;
-      progress.clear();
       if (format === "json") json("info", message, value);
       else stderr.write(lines.map((line) => `${harmless(line)}\n`).join(""));
     },

@@ -17,16 +17,21 @@ test("the progress line never reaches the last column", () => {
   assert.equal(progressLine(stats, 30), "12,345 pages · 99/s");
 });
 
-test("the line is taken away before anything else is written", () => {
+test("the line is taken away before anything else is written, put back after it, and gone at the end", () => {
   const io = fakeIo({ terminal: true, env: { NO_COLOR: "1" } });
   const console = createConsole(io, { format: "text", quiet: false, verbose: false, progress: true });
   console.progress.draw(stats);
-  console.say("warn", "hello", "hello");
   console.progress.draw(stats);
-  console.progress.clear();
-  console.progress.clear();
-  const line = progressLine(stats, 80);
-  assert.equal(io.err(), `\r${line}\u001b[K\r\u001b[Khello\n\r${line}\u001b[K\r\u001b[K`);
+  console.say("warn", "hello", "hello");
+  console.progress.hold();
+  console.progress.draw(stats);
+  console.progress.release();
+  console.progress.end();
+  console.progress.end();
+  console.say("warn", "bye", "bye");
+  const line = `\r${progressLine(stats, 80)}\u001b[K`;
+  const gone = "\r\u001b[K";
+  assert.equal(io.err(), `${line}${gone}hello\n${line}${gone}${line}${gone}bye\n`);
 });
 
 test("no line without a terminal, when quiet, when told not to, or with JSON", () => {

@@ -70,25 +70,48 @@ export function progressLine(stats: CrawlStats, columns: number): string {
 
 export interface Progress {
   draw(stats: CrawlStats): void;
-  /** Takes the line away, so that something else can be written. */
-  clear(): void;
+  /** Takes the line away so that something else can be written, and keeps it away until `release`. */
+  hold(): void;
+  /** Puts the line back. */
+  release(): void;
+  /** Takes the line away for good. */
+  end(): void;
 }
 
 export function terminalProgress(stderr: Io["stderr"]): Progress {
-  let drawn = "";
+  /** What should stand there, and whether it does. */
+  let line = "";
+  let shown = false;
+  let held = false;
+  function show(): void {
+    if (held || line === "") return;
+    stderr.write(`\r${line}\u001b[K`);
+    shown = true;
+  }
+  function hide(): void {
+    if (shown) stderr.write("\r\u001b[K");
+    shown = false;
+  }
   return {
     draw(stats) {
-      const line = progressLine(stats, stderr.columns());
-      if (line === drawn) return;
-      drawn = line;
-      stderr.write(`\r${line}\u001b[K`);
+      const next = progressLine(stats, stderr.columns());
+      if (next === line && shown) return;
+      line = next;
+      show();
     },
-    clear() {
-      if (drawn === "") return;
-      drawn = "";
-      stderr.write("\r\u001b[K");
+    hold() {
+      held = true;
+      hide();
+    },
+    release() {
+      held = false;
+      show();
+    },
+    end() {
+      line = "";
+      hide();
     },
   };
 }
 
-export const noProgress: Progress = { draw: () => undefined, clear: () => undefined };
+export const noProgress: Progress = { draw: () => undefined, hold: () => undefined, release: () => undefined, end: () => undefined };

@@ -45,6 +45,7 @@ const calls = (options: Partial<StdoutOptions> = {}) => {
       what: "pages",
       fields: null,
       beforeWrite: () => undefined,
+      afterWrite: () => undefined,
       onFull: tell("full"),
       onSpace: tell("space"),
       onClosed: tell("closed"),

@@ -15,8 +15,9 @@ const BATCH_BYTES = 64 * 1024;
 export interface StdoutOptions {
   readonly what: "pages" | "links" | "records";
   readonly fields: readonly string[] | null;
-  /** Before each write to a terminal: the progress line must go. */
+  /** Around each write: on a terminal the progress line must go. */
   readonly beforeWrite: () => void;
+  readonly afterWrite: () => void;
   /** The reader is behind by `FULL_BYTES`; later `onSpace`. */
   readonly onFull: () => void;
   readonly onSpace: () => void;
@@ -57,6 +58,7 @@ export function stdoutSink(stdout: Io["stdout"], options: StdoutOptions): Sink {
       [filling, spare] = [spare, filling];
       options.beforeWrite();
       await stdout.write(bytes).catch(fail);
+      options.afterWrite();
       if (full && filling.size < BATCH_BYTES) {
         full = false;
         options.onSpace();

@@ -96,7 +96,7 @@ function keepDrawing(console: Console, run: CrawlRun): () => void {
   return () => {
     ended = true;
     timer?.cancel();
-    console.progress.clear();
+    console.progress.end();
   };
 }
 
@@ -141,7 +141,8 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
   const sink = stdoutSink(io.stdout, {
     what: records ? "records" : spec.print,
     fields: spec.fields,
-    beforeWrite: () => (io.stdout.isTerminal ? console.progress.clear() : undefined),
+    beforeWrite: () => (io.stdout.isTerminal ? console.progress.hold() : undefined),
+    afterWrite: () => (io.stdout.isTerminal ? console.progress.release() : undefined),
     // A pause during a stop would hold up the stop.
     onFull: () => (stopping ? undefined : void run.pause().catch(ignore)),
     onSpace: () => void run.resume().catch(ignore),
