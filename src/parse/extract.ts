@@ -18,6 +18,9 @@ import { createTextReader, type TextReader } from "./text.ts";
 
 const MAX_TITLE_LENGTH = 1000;
 
+/** Of a robots meta element or header line, more is not read. */
+const MAX_DIRECTIVES_BYTES = 2000;
+
 /** Relations of link elements and Link fields that are followed, unless the target is a style sheet. */
 const FOLLOWED = new Set(["next", "prev", "alternate", "canonical"]);
 
@@ -86,7 +89,7 @@ function charsetOf(kind: DocumentKind, bytes: Buffer, label: string | null): Cha
 /** Link and X-Robots-Tag speak for bodies of any type. Their URLs are relative to the URL of the page, whatever its base element says. */
 function readHeaders(response: FetchedResponse, work: Work): void {
   const robots = response.headers.all("x-robots-tag");
-  if (robots.length > 0) work.statements.push(...parseXRobotsTag(robots));
+  if (robots.length > 0) work.statements.push(...parseXRobotsTag(robots.map((line) => line.slice(0, MAX_DIRECTIVES_BYTES))));
   const lines = response.headers.all("link");
   if (lines.length === 0) return;
   const resolver = createResolver(work.url, null, work.options.maxUrlLength);
@@ -147,7 +150,8 @@ function baseOf(found: HtmlReferences, reader: TextReader, url: string, encoding
 function readMetas(found: HtmlReferences, reader: TextReader, work: Work): void {
   for (const { name, content } of found.named) {
     const agent = reader.trimmed(name.start, name.end).toLowerCase();
-    if (agent === "robots" || agent === work.options.robotsToken) work.statements.push({ agent, content: reader.attribute(content.start, content.end) });
+    if (agent !== "robots" && agent !== work.options.robotsToken) continue;
+    work.statements.push({ agent, content: reader.attribute(content.start, Math.min(content.end, content.start + MAX_DIRECTIVES_BYTES)) });
   }
 }
 

@@ -35,7 +35,14 @@ function refreshUrl(rest: string): string {
   const prefix = /^url[\t\n\f\r ]*=[\t\n\f\r ]*/i.exec(rest)?.[0].length ?? 0;
   const url = rest.slice(prefix);
   const quote = url[0];
-  if (quote !== '"' && quote !== "'") return url.replace(/[\t\n\f\r ]+$/, "");
+  if (quote !== '"' && quote !== "'") return trimmedEnd(url);
   const close = url.indexOf(quote, 1);
   return close < 0 ? url.slice(1) : url.slice(1, close);
+}
+
+/** Not by a regular expression: those take quadratic time for long runs of blanks in the middle. */
+function trimmedEnd(text: string): string {
+  let end = text.length;
+  while (end > 0 && SPACE.test(text[end - 1]!)) end--;
+  return text.slice(0, end);
 }

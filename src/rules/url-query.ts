@@ -38,13 +38,22 @@ export function percentEncodeIn(encoding: string, text: string): string {
 /** `href` with its query written in `encoding`, so that the URL parser (which knows UTF-8 only) leaves it alone. Cheap for all-ASCII queries. */
 export function encodeQuery(href: string, encoding: string | null): string {
   if (encoding === null || encoding === "utf-8" || !needsEncoder(href, encoding)) return href;
-  const stripped = href.replace(/^[\0- ]+|[\0- ]+$|[\t\n\r]+/g, "");
+  const stripped = withoutBlanks(href);
   // The standard uses UTF-8 for the queries of schemes that are not special; such URLs are not crawled anyway.
   const hash = stripped.indexOf("#");
   const end = hash < 0 ? stripped.length : hash;
   const question = stripped.indexOf("?");
   if (question < 0 || question > end) return href;
   return stripped.slice(0, question + 1) + percentEncodeIn(encoding, stripped.slice(question + 1, end)) + stripped.slice(end);
+}
+
+/** What the URL parser drops first: controls and spaces around, tabs and line ends anywhere. */
+function withoutBlanks(href: string): string {
+  let start = 0;
+  let end = href.length;
+  while (start < end && href.charCodeAt(start) <= 0x20) start++;
+  while (end > start && href.charCodeAt(end - 1) <= 0x20) end--;
+  return href.slice(start, end).replace(/[\t\n\r]+/g, "");
 }
 
 function needsEncoder(href: string, encoding: string): boolean {
