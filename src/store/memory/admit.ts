@@ -18,8 +18,7 @@ function enqueue(desk: Desk, request: CrawlRequest, level: number): void {
   if (desk.config.order === "dfs") host.blocked = false;
   desk.arena.push(desk.hosts.laneOf(host, level, request.priority), request);
   host.entries++;
-  // Whoever is waiting in the heap already stays where it is: a new entry behind others changes nothing, a new lane may.
-  if (host.heapAt < 0 || host.lanes.length > 1 || !host.blocked) desk.hosts.place(host);
+  desk.hosts.place(host);
 }
 
 const withoutOwed = (request: CrawlRequest): CrawlRequest => (request.rest?.owed === undefined ? request : { ...request, rest: { ...request.rest, owed: [] } });

@@ -185,7 +185,6 @@ function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null
   const { request } = place;
   const robots = isRobots(place);
   let handed = request;
-  let level = 0;
   if (robots) desk.robotsLeased++;
   else {
     desk.queued--;
@@ -194,13 +193,11 @@ function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null
     const known = depthOf(value);
     if (known < request.depth && known < DEEPEST) handed = { ...request, depth: known };
     if (!isDetached(place)) markHeld(desk, place, value);
-    level = desk.levels.on ? (isDetached(place) ? levelOfPlace(desk, place) : known) : 0;
   }
   const entry: LeaseEntry = {
     token: newToken(),
     place: handed === request ? place : { ...place, request: isDetached(place) ? request : handed },
     host,
-    level,
     epoch: host.pace.epoch,
     depth: handed.depth,
     expiresAt: env.clock.now() + config.leaseMs,

@@ -7,8 +7,6 @@ export interface LeaseEntry {
   readonly token: Token;
   readonly place: Place;
   readonly host: Host;
-  /** Level under which it is counted if it is not one of the seen table's places. */
-  readonly level: number;
   /** Pace epoch of the host at the claim. */
   readonly epoch: number;
   /** Depth that was handed out. */

@@ -31,8 +31,6 @@ export interface Arena {
   pop(lane: Lane, host: string): Place | null;
   /** Everything in the lane, which is left as it is. */
   list(lane: Lane, host: string): Place[];
-  /** Lets `change` replace the uncommon parts of what is queued; null leaves them. */
-  eachRest(change: (request: RequestRest) => RequestRest | null): void;
   /** Bytes of the slabs held. */
   readonly bytes: number;
 }
@@ -233,12 +231,6 @@ export function createArena(order: "bfs" | "dfs"): Arena {
       const places = [...lane.front];
       listStored(lane, host, places);
       return places;
-    },
-    eachRest(change) {
-      for (const [id, aside] of asides) {
-        const rest = aside.rest === null ? null : change(aside.rest);
-        if (rest !== null) asides.set(id, { request: aside.request, rest });
-      }
     },
     get bytes() {
       return slabs.length * BLOCK * BLOCKS_PER_SLAB;
