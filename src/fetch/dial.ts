@@ -138,10 +138,12 @@ export function createDialler(options: {
     const tls = process.getBuiltinModule("node:tls");
     context ??= tls.createSecureContext();
     const { resume } = attempt.target;
+    // Certificates and SNI know no trailing dot (RFC 6066 §3).
+    const name = hostname.replace(/\.$/, "");
     const socket = tls.connect({
       socket: raw,
-      host: hostname,
-      servername: isIP(hostname) === 0 ? hostname : "",
+      host: name,
+      servername: isIP(name) === 0 ? name : "",
       ALPNProtocols: ["http/1.1"],
       rejectUnauthorized: !options.insecure,
       secureContext: context,

@@ -27,7 +27,7 @@ const DRAIN_BYTES = 64 * 1024;
 const CODING_MARGIN = 64 * 1024;
 
 /**
- * Opens no connection and loads no undici before the first fetch. Throws `invalid-options` for headers, proxies and addresses that cannot be.
+ * Opens no connection; undici is loaded from now on, beside whatever the caller does next. Throws `invalid-options` for headers, proxies and addresses that cannot be.
  *
  * Timeouts are found by one sweep every 10 to 250 ms. A pooled connection that turns out dead before a byte of the answer came is replaced once, silently: onStart
  * is not called again, but `sinceStartMs` counts from the second start, so that a host with a fixed delay gets its rest after the request it saw last.
@@ -41,6 +41,8 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
   const quietSweeps = Math.ceil(Math.min(IDLE_MS, options.timeoutMs) / tickMs) + 1;
   const requests = createRequests(options, clock);
   let Client: ClientConstructor | null = null;
+  let loadError: CrawlError | null = null;
+  /** Jobs that wait for undici. */
   const early: Job[] = [];
   let disposed = false;
 
@@ -72,6 +74,8 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     setCookies: requests.readCookies,
   };
 
+  loadClient().then(begin, cannotLoad);
+
   return {
     fetch: (exchange) =>
       new Promise((resolve, reject) => {
@@ -81,7 +85,7 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
         sweep.watch(job);
         if (Client) return connections.place(job);
         early.push(job);
-        if (early.length === 1) loadClient().then(begin, cannotLoad);
+        if (loadError) rejectEarly(loadError);
       }),
     abort(exchange) {
       const job = sweep.items().find((watched) => watched.exchange === exchange);
@@ -101,10 +105,15 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
   }
 
   function cannotLoad(cause: unknown): void {
+    loadError = new CrawlError("internal", "undici cannot be loaded", { cause });
+    rejectEarly(loadError);
+  }
+
+  function rejectEarly(error: CrawlError): void {
     for (const job of early.splice(0)) {
       job.over = true;
       sweep.unwatch(job);
-      job.reject(new CrawlError("internal", "undici cannot be loaded", { cause }));
+      job.reject(error);
     }
   }
 
