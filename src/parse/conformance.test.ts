@@ -1,9 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MIMEType } from "whatwg-mimetype";
-import { mediaTypeOf } from "../rules/media-type.ts";
 import { type ConformanceCase, conformanceCases } from "../rules/url-conformance.ts";
-import { encodingOfLabel } from "./charset.ts";
 import { decodeText, extractPage } from "./extract.ts";
 import { parseRefresh } from "./meta-refresh.ts";
 import { htmlResponse } from "./response-for-tests.ts";
@@ -115,15 +112,4 @@ run("charset", (c) => {
   if (c.kind === "declared") return (page.source === "meta" || page.source === "bom" ? page.charset : null) === c.expected.encoding;
   const charset = extractPage(htmlResponse(bytes, c.input.contentType ?? "text/html"), "http://h/", OPTIONS).charset;
   return page.charset === c.expected.encoding && charset === page.charset && (c.expected.text === undefined || page.text === c.expected.text);
-});
-
-run("content-type", (c) => {
-  const label = mediaTypeOf(c.input.contentType).charset;
-  const encoding = label === null ? null : encodingOfLabel(label);
-  // UTF-32 is none of the Encoding Standard's encodings: no browser reads it.
-  if (c.expected?.encoding === "utf-32") return null;
-  if (c.kind === "charset") return encoding === (c.expected?.encoding ?? null);
-  const serialised = MIMEType.parse(c.input.contentType)?.toString() ?? null;
-  if (c.expected === null) return serialised === null && label === null;
-  return serialised === c.expected.mime && encoding === (c.expected.encoding?.toLowerCase() ?? null);
 });

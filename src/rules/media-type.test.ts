@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { MIMEType } from "whatwg-mimetype";
 import { mediaTypeOf, wantsBody } from "./media-type.ts";
+import { conformanceCases } from "./url-conformance.ts";
 
 test("the kinds of the usual types", () => {
   const kinds: Readonly<Record<string, string>> = {
@@ -51,4 +53,26 @@ test("which bodies the types option wants", () => {
 
 test("a server that sends ever new types does not fill the memory", () => {
   for (let i = 0; i < 5000; i++) assert.equal(mediaTypeOf(`text/html; n=${i}`).kind, "html");
+});
+
+/** Encoding Standard name in lower case. */
+function encodingOf(contentType: string): string | null {
+  const label = mediaTypeOf(contentType).charset;
+  try {
+    return label === null ? null : new TextDecoder(label).encoding;
+  } catch {
+    return null; // no such label
+  }
+}
+
+test("conformance: content-type", { skip: conformanceCases("content-type") === null }, () => {
+  for (const c of conformanceCases("content-type") ?? []) {
+    const contentType: string = c.input.contentType;
+    // UTF-32 is none of the Encoding Standard's encodings: no browser reads it.
+    if (c.taste === true || c.expected?.encoding === "utf-32") continue;
+    assert.equal(encodingOf(contentType), c.expected?.encoding?.toLowerCase() ?? null, c.id);
+    if (c.kind !== "parse") continue;
+    assert.equal(MIMEType.parse(contentType)?.toString() ?? null, c.expected?.mime ?? null, c.id);
+    assert.equal(mediaTypeOf(contentType).essence, c.expected === null ? null : (MIMEType.parse(c.expected.mime)?.essence ?? null), c.id);
+  }
 });
