@@ -1,6 +1,6 @@
 /** Which proxy a connection goes through, and the CONNECT tunnel. Reads no environment: the caller passes it in. */
 import type { Socket } from "node:net";
-import { unescape } from "node:querystring";
+import { unescape as percentDecode } from "node:querystring";
 import { CrawlError } from "../core/errors.ts";
 import { FAILURES, type Failure, toFailure } from "./errors.ts";
 
@@ -54,8 +54,8 @@ function parseProxy(text: string): ProxyServer {
     throw new CrawlError("invalid-options", `proxy: ${problem.message}`, { problems: [problem] });
   }
   const secure = url.protocol === "https:";
-  // unescape leaves alone what is not an escape, where decodeURIComponent throws.
-  const credentials = `${unescape(url.username)}:${unescape(url.password)}`;
+  // querystring.unescape leaves alone what is not an escape, where decodeURIComponent throws.
+  const credentials = `${percentDecode(url.username)}:${percentDecode(url.password)}`;
   return {
     secure,
     hostname: url.hostname.replace(/^\[|\]$/g, ""),
