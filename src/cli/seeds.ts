@@ -1,6 +1,5 @@
 /** Reads seeds from arguments and input files as a stream: checks each, reports the bad ones by number, passes on the good. Scope and depth are not its affair. */
 import { createReadStream, statSync } from "node:fs";
-import { createGunzip } from "node:zlib";
 import { CrawlError, type OptionProblem } from "../core/errors.ts";
 import { admitSeed } from "../rules/admit.ts";
 import { expandBraces } from "../rules/seeds.ts";
@@ -136,7 +135,8 @@ async function* decompressed(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<
     yield* whole();
     return;
   }
-  const { Readable } = await import("node:stream");
+  // Loaded when needed: most runs have no such file.
+  const [{ Readable }, { createGunzip }] = await Promise.all([import("node:stream"), import("node:zlib")]);
   const source = Readable.from(whole());
   const gunzip = createGunzip();
   source.on("error", (error) => gunzip.destroy(error));

@@ -1,7 +1,6 @@
 /** A file of whole lines: opened with the first one, written in batches, cut back to the last whole line when the disk fails. Knows nothing of records. */
 import { accessSync, closeSync, constants, fstatSync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { gzipSync, constants as zlibConstants } from "node:zlib";
 import { realClock } from "../core/clock.ts";
 import { CrawlError } from "../core/errors.ts";
 import { type LineBuffer, lineBuffer } from "../rules/lines.ts";
@@ -66,6 +65,8 @@ function writeAll(fd: number, bytes: Uint8Array): { written: number; error: unkn
 export function lineFile(target: string | number, gzip: boolean): LineFile {
   const name = typeof target === "number" ? "stdout" : target;
   const lines = lineBuffer();
+  // Loaded when needed, and at once: the settle step waits for nothing.
+  const pack = gzip ? process.getBuiltinModule("node:zlib").gzipSync : null;
   let fd: number | null = null;
   /** Bytes in the file, all of them whole lines (or members). */
   let length = 0;
@@ -94,7 +95,7 @@ export function lineFile(target: string | number, gzip: boolean): LineFile {
     const text = lines.take();
     try {
       const opened = open();
-      const batch = gzip ? gzipSync(text, { level: zlibConstants.Z_DEFAULT_COMPRESSION }) : text;
+      const batch = pack === null ? text : pack(text);
       const { written, error } = writeAll(opened, batch);
       if (error !== null) {
         failure = unwritable(name, error);
