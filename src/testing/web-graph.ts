@@ -8,6 +8,8 @@ export type PageKind =
   | { readonly kind: "missing" }
   /** 301 or 302. */
   | { readonly kind: "redirect"; readonly status: number; readonly to: string }
+  /** Redirects to itself with a cookie; a request that brings the cookie gets the page. */
+  | { readonly kind: "gate"; readonly cookie: string; readonly links: readonly string[] }
   /** 503, 500 or a reset, for ever. */
   | { readonly kind: "broken"; readonly how: Trouble }
   /** Trouble for the first requests, then a page. */
@@ -100,6 +102,7 @@ function oddPage(random: () => number, urls: readonly string[], i: number, retri
   if (draw < 0.2) return { kind: "missing" };
   if (draw < 0.3) return { kind: "broken", how };
   if (draw < 0.6 && retries > 0) return { kind: "flaky", how, times: 1 + Math.floor(random() * retries), links };
+  if (draw < 0.68) return { kind: "gate", cookie: `gate${i}`, links };
   // Redirects lead onwards, or to themselves: no loop whose records would depend on where it was entered.
   const to = random() < 0.1 ? i : Math.min(urls.length - 1, i + 1 + Math.floor(random() * 20));
   return { kind: "redirect", status: random() < 0.5 ? 301 : 302, to: urls[to]! };
@@ -157,7 +160,7 @@ export function expectedOf(graph: WebGraph, options: { readonly maxDepth: number
       const outcome = refused ?? outcomeOf(url, page);
       found.set(url, { depth, outcome, byRedirect: !linked.has(url) });
       if (refused) continue;
-      if (page.kind === "page" || page.kind === "flaky") next.push(...page.links);
+      if (page.kind === "page" || page.kind === "flaky" || page.kind === "gate") next.push(...page.links);
       else if (page.kind === "redirect" && outcome === "redirected") level.push(page.to);
     }
     level = next;

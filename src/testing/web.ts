@@ -13,7 +13,7 @@
  * `retries` of the options must equal the crawl's `retry.max`, so that trouble that passes passes in time.
  */
 import type { Clock, Timer } from "../core/clock.ts";
-import type { HostAnswer, HostTuning } from "../core/frontier.ts";
+import type { Cookie, HostAnswer, HostTuning } from "../core/frontier.ts";
 import type { Exchange, ExchangeFacts, FetchedResponse, Fetcher, FetchOutcome, ResponseHeaders } from "../core/outcome.ts";
 import type { ErrorCode } from "../core/records.ts";
 import { type Expected, expectedOf, type GraphOptions, generateGraph, type PageKind, type Trouble, type WebGraph, type WebHost } from "./web-graph.ts";
@@ -60,6 +60,8 @@ interface Reply {
   readonly body: string;
   readonly contentType: string | null;
   readonly location: string | null;
+  /** Name of a cookie that is set for the host. */
+  readonly cookie: string | null;
   readonly failure: { readonly code: ErrorCode; readonly retryAfterMs: number | null } | null;
   /** Head never comes: ms until it is given up. */
   readonly stallMs: number | null;
@@ -70,6 +72,7 @@ const replyOf = (status: number, body: string, contentType: string | null, locat
   body,
   contentType,
   location,
+  cookie: null,
   failure: null,
   stallMs: null,
 });
@@ -99,7 +102,7 @@ function pageBody(url: string, links: readonly string[]): string {
   return `<!doctype html><html><head><title>${url}</title></head><body>${anchors.join("\n")}</body></html>`;
 }
 
-function pageReply(url: string, page: PageKind, before: number): Reply {
+function pageReply(url: string, page: PageKind, before: number, cookies: readonly Cookie[]): Reply {
   switch (page.kind) {
     case "page":
       return replyOf(200, pageBody(url, page.links), "text/html; charset=utf-8");
@@ -107,6 +110,9 @@ function pageReply(url: string, page: PageKind, before: number): Reply {
       return replyOf(404, "<h1>Not found</h1>", "text/html");
     case "redirect":
       return replyOf(page.status, "", null, page.to);
+    case "gate":
+      if (cookies.some((cookie) => cookie.name === page.cookie)) return replyOf(200, pageBody(url, page.links), "text/html; charset=utf-8");
+      return { ...replyOf(302, "", null, url), cookie: page.cookie };
     case "broken":
       return trouble(page.how);
     case "flaky":
@@ -128,6 +134,11 @@ function robotsReply(host: WebHost, before: number): Reply {
   }
 }
 
+function cookieFor(host: string, name: string): Cookie {
+  const colon = host.indexOf(":");
+  return { name, value: "1", domain: colon < 0 ? host : host.slice(0, colon), hostOnly: true, path: "/", secure: false, expiresAt: null };
+}
+
 function headersOf(fields: Readonly<Record<string, string | null>>): ResponseHeaders {
   return { get: (name) => fields[name] ?? null, all: (name) => (fields[name] == null ? [] : [fields[name]]) };
 }
@@ -140,12 +151,12 @@ export function createTestWeb(options: GraphOptions, clock: Clock): TestWeb {
   let inFlight = 0;
   let mostInFlight = 0;
 
-  function answerFor(url: string, host: WebHost): Reply {
+  function answerFor(url: string, host: WebHost, cookies: readonly Cookie[]): Reply {
     const before = asked.get(url) ?? 0;
     asked.set(url, before + 1);
     if (url.endsWith("/robots.txt")) return robotsReply(host, before);
     const page = graph.pages.get(url);
-    return page === undefined ? replyOf(404, "", null) : pageReply(url, page, before);
+    return page === undefined ? replyOf(404, "", null) : pageReply(url, page, before, cookies);
   }
 
   function fetch(exchange: Exchange): Promise<FetchOutcome> {
@@ -154,13 +165,13 @@ export function createTestWeb(options: GraphOptions, clock: Clock): TestWeb {
     const begun = { epoch: clock.epoch(), at: clock.now() };
     return new Promise((resolve) => {
       let entry: LedgerEntry | null = null;
-      const facts = (answer: HostAnswer | null, tuning: HostTuning | null): ExchangeFacts => ({
+      const facts = (answer: HostAnswer | null, tuning: HostTuning | null, cookie: string | null = null): ExchangeFacts => ({
         startedAt: begun.epoch,
         durationMs: clock.now() - begun.at,
         sinceStartMs: entry === null ? null : clock.now() - entry.startedAt,
         answer,
         host: tuning,
-        setCookies: null,
+        setCookies: cookie === null ? null : [cookieFor(request.host, cookie)],
       });
       const end = (outcome: () => FetchOutcome): void => {
         running.delete(exchange);
@@ -191,7 +202,7 @@ export function createTestWeb(options: GraphOptions, clock: Clock): TestWeb {
         ledger.push(entry);
         mostInFlight = Math.max(mostInFlight, ++inFlight);
         exchange.onStart();
-        const reply = answerFor(request.url, host);
+        const reply = answerFor(request.url, host, exchange.cookies ?? []);
         const spentMs = reply.stallMs ?? host.latencyMs + host.bodyMs;
         wait(spentMs, () =>
           end(() => {
@@ -233,13 +244,17 @@ function failedOutcome(facts: ExchangeFacts, code: ErrorCode, message: string, s
   return { ...facts, kind: "failed", code, message, status, response: null, retryable: true, retryAfterMs };
 }
 
-function outcomeOf(reply: Reply, facts: (answer: HostAnswer, tuning: HostTuning | null) => ExchangeFacts, latencyMs: number): FetchOutcome {
+function outcomeOf(
+  reply: Reply,
+  facts: (answer: HostAnswer, tuning: HostTuning | null, cookie: string | null) => ExchangeFacts,
+  latencyMs: number,
+): FetchOutcome {
   const { status, failure } = reply;
   if (failure !== null) {
     const pushback = failure.code === "timeout" || status === 429 || status === 503;
     const kind = pushback ? "pushback" : "none";
     const tuning = failure.retryAfterMs === null ? null : { notBeforeMs: failure.retryAfterMs };
-    return failedOutcome(facts({ kind, latencyMs }, tuning), failure.code, `answered ${status ?? failure.code}`, status, failure.retryAfterMs);
+    return failedOutcome(facts({ kind, latencyMs }, tuning, null), failure.code, `answered ${status ?? failure.code}`, status, failure.retryAfterMs);
   }
   const body = encoder.encode(reply.body);
   const response: FetchedResponse = {
@@ -251,7 +266,7 @@ function outcomeOf(reply: Reply, facts: (answer: HostAnswer, tuning: HostTuning 
     truncated: false,
     bodySkipped: false,
   };
-  const good = facts({ kind: "good", latencyMs }, null);
+  const good = facts({ kind: "good", latencyMs }, null, reply.cookie);
   return reply.location === null ? { ...good, kind: "fetched", response } : { ...good, kind: "redirect", response, location: reply.location };
 }
 
