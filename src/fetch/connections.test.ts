@@ -240,3 +240,9 @@ test("hosts without work are forgotten, oldest first, and their connections clos
   assert.equal(bodyOf(await fetcher.fetch(exchangeFor(`http://h0.example:${server.port}/`))), "<p>well");
   assert.equal(server.accepted(), 201);
 });
+
+test("a long queue at a host that is refused is refused as well, each exchange once", async () => {
+  await using fetcher = openFetcher({ perHostConcurrency: 1, addresses: { refusePrivate: true, allow: [] } });
+  const outcomes = await Promise.all(Array.from({ length: 5_000 }, (_, i) => fetcher.fetch(exchangeFor(`http://127.0.0.1:1/${i}`))));
+  assert.ok(outcomes.every((outcome) => outcome.kind === "failed" && outcome.code === "blocked-address"));
+});

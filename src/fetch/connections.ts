@@ -143,20 +143,26 @@ export function createConnections(options: ConnectionOptions): Connections {
     slot.served = 0;
     const { host } = slot;
     const target: DialTarget = { secure: host.secure, hostname: host.hostname, port: host.port, proxy: slot.proxy, resume: host.resume };
-    let answered = false;
+    let ended = false;
+    let returned = false;
+    const refuse = (failure: Failure) => {
+      const { job } = slot;
+      if (job) options.failed(job, failure);
+      callback(new Error(failure.message), null);
+    };
     const dialling = options.dialler.dial(target, (dialled) => {
-      answered = true;
+      ended = true;
       slot.dialling = null;
       if (dialled.kind === "connected") {
         slot.local = dialled.local;
         slot.head = filterHeads(dialled.socket);
-        return callback(null, dialled.socket);
-      }
-      const { job } = slot;
-      if (job) options.failed(job, dialled.failure);
-      callback(new Error(dialled.failure.message), null);
+        callback(null, dialled.socket);
+      } else if (returned) refuse(dialled.failure);
+      // A refusal at once is put off, else a queue behind it would be refused by ever deeper calls.
+      else queueMicrotask(() => refuse(dialled.failure));
     });
-    if (!answered) slot.dialling = dialling;
+    returned = true;
+    if (!ended) slot.dialling = dialling;
   }
 
   function run(slot: Slot, job: Job): void {

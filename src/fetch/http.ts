@@ -234,7 +234,7 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     }
     const failure = toFailure(error, job.headAt >= 0);
     const idempotent = (job.exchange.request.rest?.method ?? "GET") === "GET" || job.exchange.request.rest?.method === "HEAD";
-    if (failure.code === "reset" && !job.slot?.head?.heard() && !job.resent && idempotent && (job.slot?.served ?? 0) > 0) resend(job);
+    if (failure.code === "reset" && job.headAt < 0 && !job.slot?.head?.heard() && !job.resent && idempotent && (job.slot?.served ?? 0) > 0) resend(job);
     else fail(job, failure);
   }
 
