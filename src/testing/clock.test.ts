@@ -51,6 +51,12 @@ test("run jumps from timer to timer until the promise settles", async () => {
   assert.equal(clock.epoch() - 7_200_000, Date.UTC(2026, 0, 1));
 });
 
+test("run waits for real work that no timer tells of", async () => {
+  const clock = createTestClock();
+  const loaded = import("./web.ts").then(() => new Promise<string>((resolve) => setTimeout(() => clock.after(10, () => resolve("loaded")), 20)));
+  assert.equal(await clock.run(loaded), "loaded");
+});
+
 test("run fails when nothing is left to wait for, or for too long", async () => {
   const clock = createTestClock();
   const never = new Promise(() => undefined);
