@@ -96,7 +96,7 @@ async function emitTypes() {
         outDir: join(folder, "out"),
         typeRoots: [join(root, "node_modules/@types")],
       },
-      include: [],
+      include: [join(root, "src/**/*.d.ts")],
       files: files.map((file) => join(root, file)),
     };
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { lines, root, run, temporaryFolder } from "./command.ts";
 import { type DemoSite, openDemoSite } from "./demo-site.ts";
@@ -73,6 +73,22 @@ test("the command knows its version, and an old Node gets a sentence instead of 
   assert.equal(old.code, 2);
   assert.equal(old.stdout, "");
   assert.match(old.stderr, /^skein needs Node\.js 24 or newer; .*\nNext step: /);
+});
+
+test("help comes without loading the crawl, and the crawl's first steps without the network", () => {
+  const dist = join(folder.path, "node_modules/skein/dist");
+  const loads = (entry: string, seen = new Set<string>()): ReadonlySet<string> => {
+    if (seen.has(entry)) return seen;
+    seen.add(entry);
+    // Static imports only: what is imported lazily is written `import(`.
+    const imports = readFileSync(join(dist, entry), "utf8").matchAll(/(?:\bfrom|\bimport)\s*"(\.[^"]+)"/g);
+    for (const [, path = ""] of imports) loads(join(dirname(entry), path), seen);
+    return seen;
+  };
+  const text = (entry: string) => [...loads(entry)].map((path) => readFileSync(join(dist, path), "utf8")).join("\n");
+  assert.ok(text("cli.js").length < 30_000, "the command's entry has grown: what does it load at once?");
+  assert.doesNotMatch(text("cli.js"), /zod|undici/);
+  assert.doesNotMatch(text("index.js"), /undici\/lib\/(dispatcher|llhttp)|node:tls|node:http/);
 });
 
 test("the installed library crawls", async () => {
