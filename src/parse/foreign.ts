@@ -74,7 +74,7 @@ export function isOpenOutside({ scan, counts }: Outside, name: string, upTo: num
     const found = elementName(scan);
     const count = counts.get(found) ?? 0;
     if (tag < 0) counts.set(found, Math.max(0, count - 1));
-    else if (!VOID.has(found)) counts.set(found, count + 1);
+    else if (!VOID.has(found) && (!TABLE_PARTS.has(found) || (counts.get("table") ?? 0) > 0)) counts.set(found, count + 1);
     if (tag === TAG.SCRIPT) skipScript(scan);
     else if (tag === TAG.RAW || tag === TAG.NOFRAMES || tag === TAG.TITLE || tag === TAG.IFRAME) skipRawText(scan);
   }
