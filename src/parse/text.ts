@@ -17,7 +17,11 @@ export interface TextReader {
 type Decoder = InstanceType<typeof TextDecoder>;
 const decoders = new Map<string, Decoder>();
 
-/** The platform's decoder; a byte order mark is kept, since spans never begin with one. Throws RangeError for names that are no encoding. */
+/**
+ * The platform's decoder (ICU). It lacks the extension characters of EUC-KR (windows-949) and the Hong Kong ones of Big5, which come out as U+FFFD;
+ * all other encodings agree with the Encoding Standard. A byte order mark is kept, since spans never begin with one.
+ * Throws RangeError for names that are no encoding.
+ */
 export function decoderOf(encoding: string): Decoder {
   let decoder = decoders.get(encoding);
   if (decoder === undefined) {
