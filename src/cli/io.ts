@@ -20,6 +20,8 @@ export interface Io {
   readonly cwd: string;
   /** Until the returned function is called, these signals do nothing but call the listener. */
   onSignal(listener: (signal: StopSignal) => void): () => void;
+  /** Lets go of stdin: an open pipe would keep the process alive. */
+  close(): void;
   /** Ends the process at once as the signal would have; for when a blocked write keeps it from ending by itself. */
   die(signal: StopSignal): void;
 }
@@ -66,8 +68,12 @@ function writeStderr(text: string): void {
 }
 
 export function processIo(): Io {
+  let stdinUsed = false;
   return {
-    stdin: () => process.stdin,
+    stdin() {
+      stdinUsed = true;
+      return process.stdin;
+    },
     // Asking process.stdout itself loads the terminal and network modules; most runs need neither.
     stdout: { isTerminal: isCharacterDevice(1) && process.stdout.isTTY === true, write: writeStdout },
     stderr: { isTerminal: isCharacterDevice(2) && process.stderr.isTTY === true, columns: () => process.stderr.columns ?? 80, write: writeStderr },
@@ -80,6 +86,9 @@ export function processIo(): Io {
         process.off("SIGINT", listener);
         process.off("SIGTERM", listener);
       };
+    },
+    close() {
+      if (stdinUsed) process.stdin.destroy();
     },
     die(signal) {
       process.removeAllListeners(signal);

@@ -66,6 +66,7 @@ export async function main(argv: readonly string[], io?: Io, load: LoadCrawl = l
     if (!readerLeft) sayError(error, argv, world);
     status = readerLeft ? EXIT.ok : errorExitCode(error);
   }
+  world.close();
   if (io === undefined) process.exitCode = status;
   return status;
 }

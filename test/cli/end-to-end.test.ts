@@ -77,7 +77,7 @@ after(() => {
 });
 
 function start(argv: readonly string[], env: Record<string, string> = {}): ChildProcess {
-  return spawn(process.execPath, [bin, ...argv], { cwd: folder, env: { ...process.env, ...env } });
+  return spawn(process.execPath, [bin, ...argv], { cwd: folder, env: { ...process.env, NO_PROXY: "127.0.0.1", NODE_TEST_CONTEXT: undefined, ...env } });
 }
 
 async function ended(child: ChildProcess): Promise<{ status: number | null; signal: string | null; out: string; err: string }> {

@@ -47,6 +47,7 @@ export function fakeIo(options: FakeIoOptions = {}): FakeIo {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
+    close: () => undefined,
     die: (signal) => void died.push(signal),
     out: () => out,
     err: () => err,
