@@ -8,8 +8,8 @@ import { makeRequest } from "../rules/admit.ts";
 import { retryDecision } from "../rules/retry.ts";
 import { crawlDelayMs, parseRobots, type Robots, verdict as robotsVerdict } from "../rules/robots.ts";
 import { hostKeyOf, originOf, resolveLocation } from "../rules/url.ts";
+import { type Concluded, resting } from "./concluded.ts";
 import type { Parts } from "./parts.ts";
-import type { Concluded } from "./visit.ts";
 
 /** RFC 9309 §2.5: at least 500 KiB are read. */
 const MAX_ROBOTS_BYTES = 500 * 1024;
@@ -109,14 +109,14 @@ export function createRobotsDesk(parts: Parts): RobotsDesk {
         const origin = lease.request.rest?.robotsFor ?? originOf(lease.request.url);
         if (delayMs !== null) delays.push({ host: hostKeyOf(`${origin}/`), crawlDelayMs: Math.min(delayMs, parts.spec.maxWait) });
       }
-      const { sinceStartMs, host, setCookies } = outcome;
+      const { sinceStartMs, setCookies } = outcome;
       return {
         settled: {
           token: lease.token,
           settlement: answer.kind === "retry" ? answer : { kind: "robots", answer },
           sinceStartMs,
           answer: outcome.answer,
-          host,
+          host: answer.kind === "retry" && outcome.kind === "failed" ? resting(outcome) : outcome.host,
           setCookies,
           newSeeds: null,
           tally: answer.kind === "retry" ? [["retries", 1]] : [],

@@ -5,9 +5,10 @@ import type { FinishReason, StopMode } from "../core/events.ts";
 import type { Claim, Frontier, Lease, Settled, Token, WaitCause } from "../core/frontier.ts";
 import type { Exchange, Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
+import type { Concluded } from "./concluded.ts";
 import { createRenewal } from "./leases.ts";
 import type { Parts } from "./parts.ts";
-import { type Concluded, createVisitor } from "./visit.ts";
+import { createVisitor } from "./visit.ts";
 
 /** Pages that wait for their settle step before it is taken without waiting for the loop to go idle. */
 const MAX_BATCH = 64;

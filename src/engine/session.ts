@@ -36,6 +36,8 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
   let loop: Loop | null = null;
   let ending: { readonly mode: StopMode; readonly reason: FinishReason; readonly detail: string | null } | null = null;
   let finishedAt: number | null = null;
+  /** The loop has ended: seeds that are still to come are not read. */
+  let over = false;
   let lastCounts: FrontierCounts | null = null;
   const seen = { seeds: 0, seedsReached: 0, bytes: 0, failed: 0, redirected: 0, leftOver: new Map<string, number>() };
 
@@ -82,7 +84,7 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
     };
     for await (const text of seeds) {
       line++;
-      if (ending !== null) break;
+      if (ending !== null || over) break;
       const verdict = admitSeed(text, parts.admit.seed, spec.defaultScheme ?? "try-both");
       if (verdict.kind === "bad") {
         bad++;
@@ -96,7 +98,7 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       batch.push(verdict.request);
       if (batch.length >= SEED_BATCH) {
         await add();
-        while (ending === null && (await to.counts()).queued > SEED_BACKLOG) await new Promise<void>((resolve) => clock.after(50, resolve));
+        while (ending === null && !over && (await to.counts()).queued > SEED_BACKLOG) await new Promise<void>((resolve) => clock.after(50, resolve));
       }
     }
     await add();
@@ -160,7 +162,9 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       if (ending !== null) await loop.stop(ending.mode);
       if (spec.limits.timeMs !== null) timer = clock.after(spec.limits.timeMs, () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
       await Promise.all([
-        loop.done,
+        loop.done.finally(() => {
+          over = true;
+        }),
         feed(store).catch(async (error) => {
           await loop?.stop("now");
           throw error;

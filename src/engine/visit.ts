@@ -8,15 +8,10 @@ import type { CrawlRequest } from "../core/request.ts";
 import { admitLinks, admitRedirect, admitSeed, makeSkip } from "../rules/admit.ts";
 import { retryDecision } from "../rules/retry.ts";
 import { MAX_URL_LENGTH, parseUrl, resolveLocation } from "../rules/url.ts";
+import { type Concluded, resting } from "./concluded.ts";
 import { isTextual, type Parts } from "./parts.ts";
 import { outputOf, pageRecord, skippedOf, tallyOf } from "./record.ts";
 import { createRobotsDesk, type RobotsDesk } from "./robots.ts";
-
-/** What a visit hands to the settle step. */
-export interface Concluded {
-  readonly settled: Settled;
-  readonly links: readonly CrawlRequest[];
-}
 
 export interface Visitor {
   /** The verdict that needs no request (robots), or null: go and fetch. */
@@ -141,7 +136,8 @@ export function createVisitor(parts: Parts, fetcher: Fetcher): Visitor {
       const news = { url: request.url, code: outcome.code, status: outcome.status, attempt: lease.attempt + 1, afterMs: decision.afterMs };
       parts.hooks.onRetry?.(news);
       parts.onEvent({ kind: "retry", ...news });
-      return { settled: { ...settled(lease, outcome, { kind: "retry", afterMs: decision.afterMs }, null), tally: [["retries", 1]] }, links: NO_LINKS };
+      const base = settled(lease, outcome, { kind: "retry", afterMs: decision.afterMs }, null);
+      return { settled: { ...base, host: resting(outcome), tally: [["retries", 1]] }, links: NO_LINKS };
     }
     const message = outcome.retryable ? `${outcome.message}; ${decision.why}` : outcome.message;
     return failedPage(lease, outcome, outcome.response, { code: outcome.code, message }, outcome.status);

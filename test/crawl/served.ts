@@ -1,0 +1,74 @@
+/** A test server on one or many loopback addresses that answers from a function and keeps the log by which politeness is judged. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface Arrival {
+  /** Host header. */
+  readonly host: string;
+  readonly target: string;
+  /** Monotonic ms. */
+  readonly at: number;
+  /** Requests of that host that were under way when it came, itself included. */
+  readonly together: number;
+  readonly headers: IncomingMessage["headers"];
+}
+
+export interface Served extends AsyncDisposable {
+  readonly port: number;
+  /** `http://127.0.0.1:PORT`. */
+  readonly origin: string;
+  readonly arrivals: readonly Arrival[];
+  /** Targets asked for, robots.txt left out. */
+  targets(): string[];
+}
+
+export type Answer = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
+
+export async function serve(answer: Answer, addresses: readonly string[] = ["127.0.0.1"]): Promise<Served> {
+  const arrivals: Arrival[] = [];
+  const open = new Map<string, number>();
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    const host = request.headers.host ?? "";
+    const together = (open.get(host) ?? 0) + 1;
+    open.set(host, together);
+    arrivals.push({ host, target: request.url ?? "", at: performance.now(), together, headers: request.headers });
+    response.on("close", () => open.set(host, (open.get(host) ?? 1) - 1));
+    void answer(request, response);
+  };
+  const servers: Server[] = [];
+  let port = 0;
+  for (const address of addresses) {
+    const server = createServer(listener);
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject);
+      server.listen(port, address, resolve);
+    });
+    port = (server.address() as AddressInfo).port; // a listening TCP server has one
+    servers.push(server);
+  }
+  return {
+    port,
+    origin: `http://127.0.0.1:${port}`,
+    arrivals,
+    targets: () => arrivals.map(({ target }) => target).filter((target) => target !== "/robots.txt"),
+    async [Symbol.asyncDispose]() {
+      for (const server of servers) server.closeAllConnections();
+      await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    },
+  };
+}
+
+/** Answers HTML. */
+export function html(response: ServerResponse, body: string, status = 200): void {
+  response.writeHead(status, { "content-type": "text/html; charset=utf-8" }).end(body);
+}
+
+/** A site of `pages` pages, `/` and `/1` …, in a tree of four links a page. robots.txt is 404. */
+export function tree(pages: number): Answer {
+  return (request, response) => {
+    const i = request.url === "/" ? 0 : Number(request.url?.slice(1));
+    if (!(i >= 0 && i < pages)) return html(response, "<p>none", 404);
+    const links = [1, 2, 3, 4].map((k) => i * 4 + k).filter((k) => k < pages);
+    html(response, `<title>page ${i}</title>${links.map((k) => `<a href="/${k}">${k}</a>`).join(" ")} <a href="/">home</a>`);
+  };
+}
