@@ -77,6 +77,7 @@ export const isRelink = (desk: Desk, place: Place): boolean => !isDetached(place
 /** Takes a lease off the books; its place is counted nowhere after this. */
 export function endLease(desk: Desk, entry: LeaseEntry): void {
   desk.leases.remove(entry);
+  entry.host.leased--;
   if (isRobots(entry.place)) desk.robotsLeased--;
   else desk.leased--;
   freeSlot(entry);
@@ -94,13 +95,14 @@ export function leaveDropped(desk: Desk, place: Place): void {
 export function settleRobots(desk: Desk, place: Place, answer: Parameters<Desk["origins"]["store"]>[1]): void {
   const origin = originEntryOf(desk, place);
   desk.origins.store(origin, answer, desk.env.clock.now());
-  origin.host.blocked = false;
-  desk.hosts.place(origin.host);
+  const host = desk.hosts.of(origin.host);
+  host.blocked = false;
+  desk.hosts.place(host);
 }
 
 export function originEntryOf(desk: Desk, place: Place): OriginEntry {
   const origin = place.request.rest?.robotsFor ?? originOf(place.request.url);
-  return desk.origins.of(origin, desk.hosts.of(place.request.host));
+  return desk.origins.of(origin, place.request.host);
 }
 
 function recallRetries(desk: Desk): void {
@@ -142,7 +144,7 @@ function turn(desk: Desk, host: Host, now: number, newToken: NewToken): Lease | 
     return null;
   }
   if (!desk.config.robots) return lease(desk, host, place, null, newToken);
-  const origin = desk.origins.of(originOf(place.request.url), host);
+  const origin = desk.origins.of(originOf(place.request.url), host.key);
   if (origin.state !== null && origin.expiresAt > now) return lease(desk, host, place, origin, newToken);
   desk.arena.pushFront(lane.size > 0 ? lane : desk.hosts.laneOf(host, lane.level, lane.priority), place);
   host.entries++;
@@ -208,6 +210,7 @@ function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null
   };
   desk.leases.add(entry);
   host.inFlight++;
+  host.leased++;
   host.awaiting++;
   desk.hosts.endTurn(host);
   return {

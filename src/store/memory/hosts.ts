@@ -19,6 +19,8 @@ export interface Host extends HeapMember {
   /** Entries in lanes, skipped ones included. */
   entries: number;
   inFlight: number;
+  /** Leases that are not settled, those whose response has ended included. */
+  leased: number;
   /** Leases of which it is not known yet whether and when their request started. */
   awaiting: number;
   lastStart: number;
@@ -34,6 +36,8 @@ export interface Host extends HeapMember {
   readonly pace: Pace;
   readonly rules: { -readonly [K in keyof PaceRules]: PaceRules[K] };
   readonly fixedDelayMs: number;
+  /** Told from outside how many requests it may have: not to be forgotten. */
+  tuned: boolean;
   settled: number;
   latencySumMs: number;
   latencies: number;
@@ -62,6 +66,11 @@ export interface Hosts {
   clear(): void;
 }
 
+/** Hosts remembered before idle ones are forgotten: a wide crawl meets millions of which it asks one page each. */
+const MOST_REMEMBERED = 20_000;
+/** Looked at for each new host beyond that; more than one, so that the idle ones run out. */
+const LOOKED_AT = 3;
+
 export function createHosts(config: FrontierConfig, env: { clock: Clock; random: () => number }, arena: Arena, levels: Levels): Hosts {
   const hosts = new Map<HostKey, Host>();
   const heap = createWaitHeap<Host>();
@@ -69,7 +78,29 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
   let parkedCount = 0;
   let turns = 0;
 
+  /** Nothing of it is queued or under way, its clock has passed, and it has taught nothing that must be kept. */
+  function isForgettable(host: Host, now: number): boolean {
+    const busy = host.entries > 0 || host.robotsLane.length > 0 || host.leased > 0;
+    const taught = host.tuned || host.crawlDelayMs > 0 || host.pace.epoch > 0;
+    return !busy && !taught && now > Math.max(host.lastStart + delayOf(host) * host.stretch, host.notBefore, host.pace.heldUntil);
+  }
+
+  let round: IterableIterator<Host> = hosts.values();
+
+  function forgetSome(): void {
+    const now = env.clock.now();
+    for (let n = 0; n < LOOKED_AT; n++) {
+      const next = round.next();
+      if (next.done) {
+        round = hosts.values();
+        return;
+      }
+      if (isForgettable(next.value, now)) hosts.delete(next.value.key);
+    }
+  }
+
   function create(name: HostKey): Host {
+    if (hosts.size >= MOST_REMEMBERED) forgetSome();
     const key = flat(name);
     const own = config.hosts.get(key);
     const fixed = own?.delayMs ?? (config.perHostDelayMs === "auto" ? null : config.perHostDelayMs);
@@ -84,6 +115,7 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
       parkedAt: -1,
       entries: 0,
       inFlight: 0,
+      leased: 0,
       awaiting: 0,
       lastStart: -Infinity,
       stretch: 1,
@@ -95,6 +127,7 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
       pace: newPace(isLocalHost(key), limit),
       rules: { limit, auto: fixed === null, maxWaitMs: config.maxWaitMs },
       fixedDelayMs: fixed ?? 0,
+      tuned: false,
       settled: 0,
       latencySumMs: 0,
       latencies: 0,
@@ -203,7 +236,10 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
     },
     tune(host, tuning) {
       const now = env.clock.now();
-      if (tuning.concurrency !== undefined) host.rules.limit = Math.max(1, tuning.concurrency);
+      if (tuning.concurrency !== undefined) {
+        host.rules.limit = Math.max(1, tuning.concurrency);
+        host.tuned = true;
+      }
       if (tuning.crawlDelayMs !== undefined) host.crawlDelayMs = Math.min(tuning.crawlDelayMs, config.maxWaitMs);
       if (tuning.notBeforeMs !== undefined) host.notBefore = Math.max(host.notBefore, now + Math.min(tuning.notBeforeMs, config.maxWaitMs));
       if (tuning.local === true) noteLocal(host.pace, host.rules.limit);

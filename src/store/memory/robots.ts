@@ -1,13 +1,12 @@
 /** What is known of each origin's robots.txt, and whether a request for it is under way. */
 import type { RobotsAnswer, RobotsState } from "../../core/frontier.ts";
-import type { CrawlRequest, Origin } from "../../core/request.ts";
-import type { Host } from "./hosts.ts";
+import type { CrawlRequest, HostKey, Origin } from "../../core/request.ts";
 import { flat } from "./place.ts";
 
 export interface OriginEntry {
   readonly origin: Origin;
   /** The host whose queue waits for the answer. */
-  readonly host: Host;
+  readonly host: HostKey;
   state: RobotsState | null;
   /** Clock ms. */
   expiresAt: number;
@@ -16,7 +15,7 @@ export interface OriginEntry {
 }
 
 export interface Origins {
-  of(origin: Origin, host: Host): OriginEntry;
+  of(origin: Origin, host: HostKey): OriginEntry;
   find(origin: Origin): OriginEntry | null;
   /** Stores a final answer under a new version. */
   store(entry: OriginEntry, answer: Exclude<RobotsAnswer, { kind: "redirect" }>, now: number): void;
@@ -61,7 +60,7 @@ export function robotsRequest(entry: OriginEntry): CrawlRequest {
     idHi: 0,
     idLo: 0,
     url: `${entry.origin}/robots.txt`,
-    host: entry.host.key,
+    host: entry.host,
     hop: "robots",
     depth: 0,
     priority: 0,
