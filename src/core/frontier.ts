@@ -1,6 +1,7 @@
 /** The frontier's contract: queue, seen-map, politeness clocks, leases, limits. One suite of cases (testing/frontier-cases.ts) proves every store. */
 import type { ErrorCode, Output } from "./records.ts";
 import type { CrawlRequest, FingerprintSeed, HostKey, Origin } from "./request.ts";
+import type { SinkState } from "./sink.ts";
 
 /** Opaque, unique for ever: it alone decides who may settle. */
 export type Token = string;
@@ -188,6 +189,8 @@ export interface Frontier {
 export interface FrontierHooks {
   /** Append these outputs to the run's sinks; called before the step is acknowledged, in settle order. Throws when it cannot. */
   write(outputs: readonly Output[]): void;
+  /** Where the run's sinks stand after the last `write`, by name: a durable store keeps it in the same step. `sync`: on the disk first. */
+  checkpoint?(sync: boolean): ReadonlyMap<string, SinkState>;
   /** The record of a request whose lease was lost to three crashes (outcome failed, code crashed). */
   crashed(request: CrawlRequest, crashes: number): Output;
 }
