@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import fc from "fast-check";
 import { CrawlError } from "../core/errors.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import { cliFlags, flagTable, parseFlags } from "./flags.ts";
@@ -140,4 +141,28 @@ test("the config file is TypeScript, JavaScript or JSON, and only one of them", 
   await assert.rejects(readConfig(folder), /skein\.config\.json: cannot be read/);
   writeFileSync(join(folder, "skein.config.json"), "[]");
   await assert.rejects(readConfig(folder), /expected an object/);
+});
+
+test("any arguments give a spec or a list of problems", () => {
+  const words = fc.constantFrom(
+    ...table.flatMap(({ name, short }) => [`--${name}`, `--no-${name}`, `--${name}=`, ...(short === null ? [] : [`-${short}`])]),
+    "--",
+    "-",
+    "-c5",
+    "a.example",
+    "1",
+    "x",
+  );
+  const word = fc.oneof(
+    words,
+    fc.string(),
+    fc.string().map((text) => `--${text}`),
+    fc.string().map((text) => `-${text}`),
+  );
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 8 }), (argv) => {
+      for (const line of problems(argv)) assert.match(line, /.: ./s);
+    }),
+    { numRuns: 500 },
+  );
 });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
+import fc from "fast-check";
 import { CrawlError } from "../core/errors.ts";
 import { checkInputFiles, openSeeds, type SeedSources, stoppable } from "./seeds.ts";
 
@@ -158,4 +159,22 @@ test("what a source throws reaches the crawl", async () => {
   await assert.rejects(async () => {
     for await (const _ of stoppable(failing()).seeds);
   }, /torn/);
+});
+
+test("whatever the other cells hold, a CSV row gives its URL", async () => {
+  const cell = fc.string({ unit: fc.constantFrom("a", " ", '"', ",", "\n", "\r\n", "#", ".", "é") });
+  const row = fc.tuple(fc.array(cell, { maxLength: 3 }), fc.nat({ max: 999 }), fc.array(cell, { maxLength: 3 }));
+  const quoted = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+  await fc.assert(
+    fc.asyncProperty(fc.array(row, { minLength: 1 }), async (rows) => {
+      const urls = rows.map(([, number]) => `http://a.example/${number},x`);
+      const csv = rows.map(([left, , right], index) => [`r${index}`, ...left, urls[index] ?? "", ...right].map(quoted).join(",")).join("\n");
+      const stdin = async function* () {
+        yield Buffer.from(csv);
+      };
+      const path = file("random.csv", csv);
+      assert.deepEqual(await read({ files: [path], stdin }), { good: urls, bad: [] });
+    }),
+    { numRuns: 200 },
+  );
 });
