@@ -9,8 +9,10 @@ export interface Console {
   say(level: LogLevel, text: string, message: string, fields?: LogFields): void;
   /** Several lines that belong together; one JSON object. */
   block(lines: readonly string[], message: string, value: object): void;
-  /** What crawl() takes. */
+  /** What crawl() takes. Lines that repeat a message are counted after the first 20; when quiet nothing is said: what ends a crawl is thrown. */
   readonly log: Logger;
+  /** Says what `log` counted. */
+  finish(): void;
   readonly progress: Progress;
 }
 
@@ -23,6 +25,7 @@ export interface ConsoleOptions {
   readonly progress: boolean;
 }
 
+const LINES_EACH = 20;
 const COLOURS: Readonly<Record<LogLevel, string>> = { debug: "\u001b[2m", info: "", warn: "\u001b[33m", error: "\u001b[31m" };
 
 /** Control characters could move the cursor or change colours: URLs and messages come from the web. */
@@ -35,6 +38,9 @@ export function createConsole({ stderr, env }: Pick<Io, "stderr" | "env">, optio
   const coloured = stderr.isTerminal && (env.NO_COLOR ?? "") === "" && env.TERM !== "dumb";
   const progress = options.progress && !quiet && format === "text" && stderr.isTerminal && env.TERM !== "dumb" ? terminalProgress(stderr) : noProgress;
   const wanted = (level: LogLevel) => (quiet ? level === "error" : level !== "debug" || verbose);
+
+  /** Message → how often. Messages are constants, so these are few. */
+  const logged = new Map<string, number>();
 
   function json(level: LogLevel, message: string, rest: object): void {
     stderr.write(`${JSON.stringify({ time: new Date(realClock.epoch()).toISOString(), level, message, ...rest })}\n`);
@@ -57,9 +63,20 @@ export function createConsole({ stderr, env }: Pick<Io, "stderr" | "env">, optio
       else stderr.write(lines.map((line) => `${harmless(line)}\n`).join(""));
     },
     log(level, message, fields = {}) {
+      if (quiet || !wanted(level)) return;
+      const count = (logged.get(message) ?? 0) + 1;
+      logged.set(message, count);
+      if (count > LINES_EACH && !verbose) return;
       const details = Object.entries(fields).map(([name, value]) => `${name} ${value}`);
       const prefix = level === "warn" ? "warning: " : level === "error" ? "error: " : "";
       say(level, `${prefix}${message}${details.length > 0 ? ` (${details.join(", ")})` : ""}`, message, fields);
+    },
+    finish() {
+      if (verbose) return;
+      for (const [message, count] of logged) {
+        const more = count - LINES_EACH;
+        if (more > 0) say("warn", `… ${more} more: ${message}`, "more of a message", { of: message, count: more });
+      }
     },
     progress,
   };

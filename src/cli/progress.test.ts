@@ -84,11 +84,26 @@ test("JSON lines have time, level, message and fields", () => {
 test("quiet leaves only errors, debug needs verbose", () => {
   const io = fakeIo();
   const quiet = createConsole(io, { format: "text", quiet: true, verbose: true, progress: false });
-  for (const level of ["debug", "info", "warn"] as const) quiet.log(level, "no");
+  for (const level of ["debug", "info", "warn", "error"] as const) quiet.log(level, "no");
+  for (const level of ["debug", "info", "warn"] as const) quiet.say(level, "no", "no");
   quiet.block(["no"], "no", {});
-  quiet.log("error", "yes", { code: 1 });
+  quiet.say("error", "yes", "yes");
   createConsole(io, { format: "text", quiet: false, verbose: false, progress: false }).log("debug", "no");
-  assert.equal(io.err(), "error: yes (code 1)\n");
+  assert.equal(io.err(), "yes\n");
+});
+
+test("a message that the library repeats is counted after 20 lines", () => {
+  const io = fakeIo();
+  const console = createConsole(io, { format: "text", quiet: false, verbose: false, progress: false });
+  for (let index = 0; index < 25; index++) console.log("error", "the scrape function threw", { url: `http://a/${index}` });
+  console.log("warn", "other");
+  console.finish();
+  const lines = io.err().trimEnd().split("\n");
+  assert.equal(lines.length, 22);
+  assert.deepEqual(
+    [lines[0], ...lines.slice(-2)],
+    ["error: the scrape function threw (url http://a/0)", "warning: other", "… 5 more: the scrape function threw"],
+  );
 });
 
 test("numbers are short", () => {

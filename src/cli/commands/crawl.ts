@@ -181,6 +181,7 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
     signalsOff();
     sources.finish();
     narrator.finish();
+    console.finish();
   }
 }
 
