@@ -28,7 +28,7 @@ export interface StopRequest {
  * Not iterated, it runs at its own pace: await `done`.
  */
 export interface CrawlRun extends AsyncIterable<PageRecord>, AsyncDisposable {
-  /** Resolves when the stop is under way; `done` tells when it is over. */
+  /** Resolves when the stop is under way; `done` tells when it is over. Lifts a pause. */
   stop(request?: StopRequest): Promise<void>;
   /** No request starts any more until `resume`; what is in flight is finished. */
   pause(): Promise<void>;

@@ -219,7 +219,8 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       await frontier?.control("pause");
     },
     async resume() {
-      if (ending === null) await frontier?.control("run");
+      // `run` would undo a drain; what is queued must still be done after a stop of mode queue, which the store keeps over a pause.
+      if (ending === null || ending.mode === "queue") await frontier?.control("run");
       loop?.wake();
     },
     stats,

@@ -33,7 +33,10 @@ test("the records of a site full of parser traps equal what its generator counte
     assert.equal(pages, expected.pages);
     assert.equal(links.size, expected.distinctLinks);
     assert.equal(images.size, expected.distinctImages);
-    assert.deepEqual(server.requests.filter((target) => target.startsWith("/hidden/")), []);
+    assert.deepEqual(
+      server.requests.filter((target) => target.startsWith("/hidden/")),
+      [],
+    );
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
