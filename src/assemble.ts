@@ -1,7 +1,9 @@
 /** The only file that knows every concrete part: spec → Parts. */
+import { readFile } from "node:fs/promises";
 import { realClock } from "./core/clock.ts";
+import { CrawlError } from "./core/errors.ts";
 import type { CrawlEvent } from "./core/events.ts";
-import type { FrontierConfig } from "./core/frontier.ts";
+import type { Cookie, FrontierConfig } from "./core/frontier.ts";
 import { type Logger, silentLog } from "./core/log.ts";
 import type { Sink } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
@@ -57,6 +59,7 @@ export function frontierConfig(spec: CrawlSpec): FrontierConfig {
 export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   const clock = options.world?.clock ?? realClock;
   const random = options.world?.random ?? Math.random;
+  const log = options.log ?? silentLog;
   const userAgent = spec.userAgent ?? DEFAULT_USER_AGENT;
   const identity = { seedHosts: new Set<string>(), auth: new Map(Object.entries(spec.auth)) };
   const seed = crypto.getRandomValues(new Int32Array(4));
@@ -75,7 +78,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     spec,
     clock,
     random,
-    log: options.log ?? silentLog,
+    log,
     sinks: [...openSinks(spec), ...(options.sinks ?? [])],
     hooks: options.hooks ?? {},
     scrape: options.scrape ?? null,
@@ -87,7 +90,9 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     decodeText,
     openFrontier: async (hooks) => {
       await site.load();
-      return createMemoryFrontier(frontierConfig(spec), hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
+      const frontier = createMemoryFrontier(frontierConfig(spec), hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
+      if (spec.cookies !== null) await frontier.addCookies(await readCookies(spec.cookies, log));
+      return frontier;
     },
     openFetcher:
       options.world?.openFetcher ??
@@ -131,4 +136,19 @@ function siteRules(spec: CrawlSpec) {
     siteOf: (host: string) => loaded?.siteOf(host) ?? host,
     isPublicSuffix: (domain: string) => loaded?.isPublicSuffix(domain) ?? null,
   };
+}
+
+/** Reads a cookie file; lines that are wrong are logged by number, a file that cannot be read is the user's to mend. */
+async function readCookies(file: string, log: Logger): Promise<readonly Cookie[]> {
+  const { parseCookieFile } = await import("./rules/cookie-file.ts");
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (cause) {
+    const message = `cannot read the cookie file ${file}: ${cause instanceof Error ? cause.message : String(cause)}`;
+    throw new CrawlError("invalid-options", message, { cause, problems: [{ option: "cookies", message }] });
+  }
+  const { cookies, problems } = parseCookieFile(text);
+  for (const { line, message } of problems) log("warn", "cookie skipped", { file, line, why: message });
+  return cookies;
 }

@@ -172,6 +172,8 @@ export interface Frontier {
   /** Links first, then the pages: one step with what `write` appends (FrontierHooks). Second use of a token: `stale`, changes nothing but the links. */
   settle(pages: readonly Settled[], links: readonly CrawlRequest[]): Promise<readonly ("applied" | "stale")[]>;
   tune(host: HostKey, tuning: HostTuning): Promise<void>;
+  /** Cookies the crawl starts with, each kept for the site of its domain. */
+  addCookies(cookies: readonly Cookie[]): Promise<void>;
   control(to: Control): Promise<void>;
   /** Raise (or lower) limits.pages; used on resume. */
   setPageLimit(limit: number | null): Promise<void>;

@@ -19,7 +19,7 @@ import {
   write,
 } from "./memory/desk.ts";
 import { depthOf, type Place, RELINK_HELD, RELINK_QUEUED, stateOf } from "./memory/place.ts";
-import { settle } from "./memory/settle.ts";
+import { keepCookies, settle } from "./memory/settle.ts";
 
 export type { MemoryEnv } from "./memory/desk.ts";
 
@@ -74,6 +74,10 @@ export function createMemoryFrontier(config: FrontierConfig, hooks: FrontierHook
         const entry = desk.hosts.of(host);
         desk.hosts.tune(entry, tuning);
         desk.hosts.place(entry);
+      }),
+    addCookies: (cookies) =>
+      step(() => {
+        for (const cookie of cookies) keepCookies(desk, cookie.domain, [cookie]);
       }),
     control: (to) => step(() => turnTo(desk, to)),
     setPageLimit: (limit) => step(() => setLimit(desk, limit)),

@@ -1,5 +1,8 @@
 /** The library's front door over real sockets: iteration, back-pressure, stopping, the scrape callback, hooks. */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import test from "node:test";
 import { CrawlError } from "../../src/core/errors.ts";
 import type { PageRecord } from "../../src/core/records.ts";
@@ -322,4 +325,29 @@ test("a link that redirects out of the scope is recorded and not followed", asyn
   assert.deepEqual(records, ["/ fetched ", `/out redirected ${target.origin}/x`]);
   assert.deepEqual(skipped, [`${target.origin}/x redirect-out-of-scope`]);
   assert.equal(target.arrivals.length, 0);
+});
+
+test("a cookie file is sent to its host from the first request on, and a Set-Cookie replaces what it holds", async () => {
+  await using server = await serve((request, response) => {
+    if (request.url === "/") response.setHeader("set-cookie", "session=new; Path=/");
+    html(response, request.url === "/" ? `<a href="/in">in</a>` : "<p>in");
+  });
+  const folder = mkdtempSync(join(tmpdir(), "skein-cookies-"));
+  try {
+    const file = join(folder, "cookies.txt");
+    writeFileSync(file, "# Netscape HTTP Cookie File\n127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\told\nbroken line\nelsewhere.invalid\tFALSE\t/\tFALSE\t0\ta\tb\n");
+    const warned: unknown[] = [];
+    await crawl({ seeds: server.origin, cookies: file, robots: false }, { log: (_, message, fields) => warned.push([message, fields?.line]) }).done;
+    assert.deepEqual(
+      server.arrivals.map(({ target, headers }) => [target, headers.cookie]),
+      [
+        ["/", "session=old"],
+        ["/in", "session=new"],
+      ],
+    );
+    assert.deepEqual(warned, [["cookie skipped", 3]]);
+    await assert.rejects(crawl({ seeds: server.origin, cookies: join(folder, "absent") }).done, { code: "invalid-options" });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });

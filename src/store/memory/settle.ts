@@ -170,7 +170,7 @@ function answerRobots(desk: Desk, place: Place, answer: Extract<Settled["settlem
   requeueFront(desk, { request: hop, attempt: 0, crashes: 0 });
 }
 
-function keepCookies(desk: Desk, hostKey: string, set: readonly Cookie[]): void {
+export function keepCookies(desk: Desk, hostKey: string, set: readonly Cookie[]): void {
   const site = siteOf(desk, hostKey);
   const jar = mergeCookies(desk.jars.get(site) ?? [], set, desk.env.clock.epoch());
   if (jar.length === 0) desk.jars.delete(site);
