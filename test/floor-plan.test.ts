@@ -26,7 +26,6 @@ const PACKAGE_HOME: Readonly<Record<string, RegExp>> = {
   zod: /^core\/spec\.ts$/,
   undici: /^fetch\//,
   entities: /^parse\//,
-  "html-encoding-sniffer": /^parse\//,
   "whatwg-mimetype": /^rules\/media-type\.ts$/,
   saxes: /^parse\//,
   tldts: /^rules\/site\.ts$/,
