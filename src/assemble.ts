@@ -13,6 +13,7 @@ import type { AdmitRules } from "./rules/admit.ts";
 import { wantsBody } from "./rules/media-type.ts";
 import { productToken } from "./rules/robots.ts";
 import { compileScope } from "./rules/scope.ts";
+import { loadScraper } from "./scraper.ts";
 import { openSinks } from "./sinks/open.ts";
 import { createMemoryFrontier } from "./store/memory.ts";
 import { VERSION } from "./version.ts";
@@ -65,6 +66,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   const seed = crypto.getRandomValues(new Int32Array(4));
   const fingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!] as const;
   const site = siteRules(spec);
+  const scraper = scraperOf(spec);
   const admit: AdmitRules = {
     scope: compileScope(spec.scope, spec.follow, spec.list, [], site.siteOf),
     seed: fingerprintSeed,
@@ -81,7 +83,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     log,
     sinks: [...openSinks(spec), ...(options.sinks ?? [])],
     hooks: options.hooks ?? {},
-    scrape: options.scrape ?? null,
+    scrape: options.scrape ?? scraper.scrape,
     onEvent: options.onEvent ?? (() => undefined),
     admit,
     robotsToken: productToken(userAgent),
@@ -89,7 +91,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     extract: extractPage,
     decodeText,
     openFrontier: async (hooks) => {
-      await site.load();
+      await Promise.all([site.load(), scraper.load()]);
       const frontier = createMemoryFrontier(frontierConfig(spec), hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
       if (spec.cookies !== null) await frontier.addCookies(await readCookies(spec.cookies, log));
       return frontier;
@@ -135,6 +137,18 @@ function siteRules(spec: CrawlSpec) {
     },
     siteOf: (host: string) => loaded?.siteOf(host) ?? host,
     isPublicSuffix: (domain: string) => loaded?.isPublicSuffix(domain) ?? null,
+  };
+}
+
+/** The module named by the spec, loaded before the first request so that a mistake in it ends the crawl at its start. */
+function scraperOf({ scraper }: CrawlSpec): { readonly scrape: Scrape | null; load(): Promise<void> } {
+  if (scraper === null) return { scrape: null, load: async () => undefined };
+  let loaded: Scrape | null = null;
+  return {
+    scrape: (url, html) => loaded?.(url, html),
+    async load() {
+      loaded = await loadScraper(scraper, process.cwd());
+    },
   };
 }
 

@@ -3,8 +3,9 @@ import { type AssembleOptions, assemble } from "./assemble.ts";
 import type { CrawlStats, FinishReason, StopMode, Summary } from "./core/events.ts";
 import type { PageRecord } from "./core/records.ts";
 import { type CrawlSpecInput, parseSpec } from "./core/spec.ts";
+import type { SeedLines } from "./engine/feed.ts";
 import { createReader, type Reader } from "./engine/output.ts";
-import { type SeedLines, type Session, startSession } from "./engine/session.ts";
+import { type Session, startSession } from "./engine/session.ts";
 import { expandBraces } from "./rules/seeds.ts";
 
 /** A spec whose seeds may also be any iterable of URLs, read as the crawl has room for them. */
@@ -95,6 +96,14 @@ function reasonOf(request: StopRequest): FinishReason {
 /** The stop reason by which the command line marks Ctrl-C and SIGTERM. */
 export const INTERRUPTED = "interrupted by a signal";
 
-async function* expanded(seeds: SeedLines): AsyncGenerator<string> {
+function expanded(seeds: SeedLines): SeedLines {
+  return Symbol.iterator in seeds ? expandedNow(seeds) : expandedLater(seeds);
+}
+
+function* expandedNow(seeds: Iterable<string>): Generator<string> {
+  for (const seed of seeds) yield* expandBraces(seed);
+}
+
+async function* expandedLater(seeds: AsyncIterable<string>): AsyncGenerator<string> {
   for await (const seed of seeds) yield* expandBraces(seed);
 }

@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { CrawlError } from "../core/errors.ts";
-import { checkInputFiles, openSeeds, type SeedSources, stoppable } from "./seeds.ts";
+import { checkInputFiles, openSeeds, type SeedSources } from "./seeds.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-seeds-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -131,34 +131,6 @@ test("missing input files and stdin twice are told before anything is read", () 
     checkInputFiles([join(folder, "absent"), folder, "-", "-"]).map(({ message }) => message.replace(folder, "")),
     ["/absent: no such file", ": is a folder", "stdin (-) can be read only once"],
   );
-});
-
-test("a pipe that stays open keeps no crawl from ending", async () => {
-  async function* open() {
-    yield "http://a.example/";
-    await new Promise(() => undefined);
-  }
-  const { seeds, stop } = stoppable(open());
-  const good: string[] = [];
-  for await (const seed of seeds) {
-    good.push(seed);
-    setImmediate(stop);
-  }
-  assert.deepEqual(good, ["http://a.example/"]);
-  for await (const seed of stoppable(open()).seeds) {
-    assert.equal(seed, "http://a.example/");
-    break;
-  }
-});
-
-test("what a source throws reaches the crawl", async () => {
-  // biome-ignore lint/correctness/useYield: it fails before its first seed
-  async function* failing(): AsyncGenerator<string> {
-    throw new Error("torn");
-  }
-  await assert.rejects(async () => {
-    for await (const _ of stoppable(failing()).seeds);
-  }, /torn/);
 });
 
 test("whatever the other cells hold, a CSV row gives its URL", async () => {

@@ -209,28 +209,3 @@ export async function openSeeds(sources: SeedSources): Promise<AsyncIterable<str
   }
   return all();
 }
-
-/** Seeds that can be cut short: a crawl that has ended must not wait for the next line of a pipe. */
-export function stoppable(seeds: AsyncIterable<string>): { readonly seeds: AsyncIterable<string>; stop(): void } {
-  let stopped = false;
-  let wake: (() => void) | null = null;
-  async function* until(): AsyncGenerator<string> {
-    const iterator = seeds[Symbol.asyncIterator]();
-    while (!stopped) {
-      // Not Promise.race: with a promise that lasts for all seeds it would keep a reaction for each.
-      const next = await new Promise<IteratorResult<string> | null>((resolve, reject) => {
-        wake = () => resolve(null);
-        iterator.next().then(resolve, reject);
-      });
-      if (next === null || next.done) return;
-      yield next.value;
-    }
-  }
-  return {
-    seeds: until(),
-    stop() {
-      stopped = true;
-      wake?.();
-    },
-  };
-}

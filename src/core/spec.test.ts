@@ -22,7 +22,7 @@ function problemsOf(input: unknown): Record<string, string> {
 test("an empty spec is completed with the defaults of the contract", () => {
   const spec = parseSpec({});
   assert.deepEqual(spec.scope, { preset: "host", include: [], exclude: [] });
-  assert.deepEqual(spec.limits, { pages: null, timeMs: null, bytes: null, errors: null });
+  assert.deepEqual(spec.limits, { pages: null, time: null, bytes: null, errors: null });
   assert.deepEqual(spec.perHost, { concurrency: 8, delay: "auto", jitter: 0 });
   assert.deepEqual([spec.concurrency, spec.retry.max, spec.timeout, spec.maxWait, spec.maxBodySize], [64, 2, 30_000, 300_000, 10_000_000]);
   assert.deepEqual([spec.robots, spec.types, spec.print, spec.order, spec.maxDepth], [true, "text", "pages", "bfs", null]);
@@ -32,12 +32,12 @@ test("a finished spec is a valid input and comes out unchanged", () => {
   const input: CrawlSpecInput = {
     seeds: ["http://a/"],
     perHost: { delay: "2s" },
-    limits: { timeMs: "1h", bytes: "1GiB" },
+    limits: { time: "1h", bytes: "1GiB" },
     maxRequestsPerMinute: "2/s",
     hosts: { a: { delay: "1m" } },
   };
   const spec = parseSpec(input);
-  assert.deepEqual([spec.perHost.delay, spec.limits.timeMs, spec.limits.bytes, spec.maxRequestsPerMinute], [2_000, 3_600_000, 1024 ** 3, 120]);
+  assert.deepEqual([spec.perHost.delay, spec.limits.time, spec.limits.bytes, spec.maxRequestsPerMinute], [2_000, 3_600_000, 1024 ** 3, 120]);
   assert.deepEqual(spec.hosts, { a: { delay: 60_000 } });
   assert.deepEqual(parseSpec(spec), spec);
 });
@@ -52,7 +52,7 @@ test("all problems are told at once, each with option, allowed form and given va
     seeds: "http://a/",
     maxDepth: -1,
     concurrency: 2.5,
-    limits: { pages: 0, timeMs: "soon" },
+    limits: { pages: 0, time: "soon" },
     perHost: { delay: true, jitter: 2 },
     types: "pdf",
     outputs: ["x.csv"],
@@ -66,7 +66,7 @@ test("all problems are told at once, each with option, allowed form and given va
     maxDepth: "expected a whole number from 0, got -1",
     concurrency: "expected a whole number from 1 to 10000, got 2.5",
     "limits.pages": "expected a whole number from 1, got 0",
-    "limits.timeMs": 'expected a duration from 1ms such as 250ms, 1s, 2m, 1h, 30d, or a number of milliseconds, got "soon"',
+    "limits.time": 'expected a duration from 1ms such as 250ms, 1s, 2m, 1h, 30d, or a number of milliseconds, got "soon"',
     "perHost.delay": "expected auto, or a duration such as 250ms, 1s, 2m, or a number of milliseconds, got true",
     "perHost.jitter": "expected a number from 0 to 1, got 2",
     types: 'expected one of text, html, all, got "pdf"',

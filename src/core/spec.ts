@@ -121,7 +121,7 @@ export const crawlSpec = z.strictObject({
         ...{ group: "limits", flag: "limit", value: "N", unit: "pages", job: true },
         description: "End after exactly so many pages.",
       }),
-      timeMs: option(z.nullable(duration(1)), null, {
+      time: option(z.nullable(duration(1)), null, {
         ...{ group: "limits", flag: "time-limit", value: "D", unit: "ms", job: true },
         description: "End after so long.",
       }),

@@ -1,20 +1,16 @@
 /** One crawl from its seeds to its summary: feeds the seeds, runs the loop, obeys limits and stops, closes what it opened. */
-import { CrawlError } from "../core/errors.ts";
 import type { CrawlStats, FinishReason, StopMode, Summary } from "../core/events.ts";
 import type { Frontier, FrontierCounts } from "../core/frontier.ts";
 import type { Fetcher } from "../core/outcome.ts";
 import type { Output, PageRecord } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
-import { admitSeed, makeSkip } from "../rules/admit.ts";
+import { makeSkip } from "../rules/admit.ts";
+import { feedSeeds, type SeedLines } from "./feed.ts";
 import { createWriter, type Reader } from "./output.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord } from "./record.ts";
 import { type Loop, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
-
-/** Seeds added in one step, and the queue length above which more seeds are not read. */
-const SEED_BATCH = 500;
-const SEED_BACKLOG = 20_000;
 
 export interface Session {
   readonly done: Promise<Summary>;
@@ -23,9 +19,6 @@ export interface Session {
   resume(): Promise<void>;
   stats(): Promise<CrawlStats>;
 }
-
-/** Lines of seeds, one URL each; bad ones are logged with their number and skipped. */
-export type SeedLines = Iterable<string> | AsyncIterable<string>;
 
 export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reader | null): Session {
   const { clock, spec } = parts;
@@ -36,8 +29,8 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
   let loop: Loop | null = null;
   let ending: { readonly mode: StopMode; readonly reason: FinishReason; readonly detail: string | null } | null = null;
   let finishedAt: number | null = null;
-  /** The loop has ended: seeds that are still to come are not read. */
-  let over = false;
+  /** Stopped, or the loop has ended: seeds that are still to come are not read. */
+  const halted = createLatch();
   let lastCounts: FrontierCounts | null = null;
   const seen = { seeds: 0, seedsReached: 0, bytes: 0, failed: 0, redirected: 0, leftOver: new Map<string, number>() };
 
@@ -60,53 +53,20 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
   }
 
   function timeIsUp(): boolean {
-    return spec.limits.timeMs !== null && clock.now() - startedAt >= spec.limits.timeMs;
+    return spec.limits.time !== null && clock.now() - startedAt >= spec.limits.time;
   }
 
   async function stop(mode: StopMode, reason: FinishReason, detail: string | null): Promise<void> {
     const stronger = ending === null || STRENGTH[mode] > STRENGTH[ending.mode];
     if (!stronger || finishedAt !== null) return;
     ending = { mode, reason: ending?.reason ?? reason, detail: ending?.detail ?? detail };
+    halted.set();
     parts.onEvent({ kind: "stopping", mode, reason, detail });
     await loop?.stop(mode);
   }
 
   async function feed(to: Frontier): Promise<void> {
-    let batch: CrawlRequest[] = [];
-    let line = 0;
-    let bad = 0;
-    const add = async () => {
-      if (batch.length === 0) return;
-      const requests = batch;
-      batch = [];
-      await to.add(requests);
-      loop?.wake();
-    };
-    for await (const text of seeds) {
-      line++;
-      if (ending !== null || over) break;
-      const verdict = admitSeed(text, parts.admit.seed, spec.defaultScheme ?? "try-both");
-      if (verdict.kind === "bad") {
-        bad++;
-        parts.log("warn", "bad seed, skipped", { number: line, seed: text.slice(0, 200), why: verdict.why });
-        continue;
-      }
-      seen.seeds++;
-      parts.admit.scope.addSeed(verdict.request.url);
-      parts.identity.seedHosts.add(verdict.request.host);
-      if (verdict.credentials !== null) parts.identity.auth.set(verdict.request.host, verdict.credentials);
-      batch.push(verdict.request);
-      if (batch.length >= SEED_BATCH) {
-        await add();
-        while (ending === null && !over && (await to.counts()).queued > SEED_BACKLOG) await new Promise<void>((resolve) => clock.after(50, resolve));
-      }
-    }
-    await add();
-    if (seen.seeds === 0 && ending === null)
-      throw new CrawlError(
-        "no-seeds",
-        bad === 0 ? "there is nothing to crawl: no seed URL was given" : `none of the ${bad} seeds is a URL that can be crawled`,
-      );
+    seen.seeds = await feedSeeds({ parts, frontier: to, seeds, over: halted.promise, isOver: () => halted.yes, added: () => loop?.wake() });
     parts.onEvent({ kind: "started", seeds: seen.seeds });
     await to.seedsComplete();
     loop?.wake();
@@ -160,10 +120,10 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       });
       // A stop that came while things were opening.
       if (ending !== null) await loop.stop(ending.mode);
-      if (spec.limits.timeMs !== null) timer = clock.after(spec.limits.timeMs, () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
+      if (spec.limits.time !== null) timer = clock.after(spec.limits.time, () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
       await Promise.all([
         loop.done.finally(() => {
-          over = true;
+          halted.set();
         }),
         feed(store).catch(async (error) => {
           await loop?.stop("now");
@@ -216,7 +176,8 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
     done,
     stop,
     async pause() {
-      await frontier?.control("pause");
+      // A pause must not hold up a stop.
+      if (ending === null) await frontier?.control("pause");
     },
     async resume() {
       // `run` would undo a drain; what is queued must still be done after a stop of mode queue, which the store keeps over a pause.
@@ -224,6 +185,21 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       loop?.wake();
     },
     stats,
+  };
+}
+
+function createLatch(): { readonly yes: boolean; readonly promise: Promise<void>; set(): void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let yes = false;
+  return {
+    get yes() {
+      return yes;
+    },
+    promise,
+    set() {
+      yes = true;
+      resolve();
+    },
   };
 }
 

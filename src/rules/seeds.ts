@@ -1,6 +1,7 @@
 /** `{1..1000}` in seeds. Lazy: a range of a million costs nothing until it is read. */
 
-const RANGE = /\{(\d+)\.\.(\d+)\}/;
+/** At most 15 digits: beyond 2⁵³ counting by one stands still. */
+const RANGE = /\{(\d{1,15})\.\.(\d{1,15})\}/;
 
 /** Every URL a seed stands for, first brace slowest: "a{1..2}/{01..03}" gives six. Leading zeros keep the width. A range may count down. */
 export function* expandBraces(seed: string): Generator<string> {

@@ -351,3 +351,31 @@ test("a cookie file is sent to its host from the first request on, and a Set-Coo
     rmSync(folder, { recursive: true, force: true });
   }
 });
+
+test("seeds from a source that stays open are crawled as they come, and a limit does not wait for more", async () => {
+  await using server = await serve((request, response) => html(response, `<p>${request.url}`));
+  const { promise: never } = Promise.withResolvers<void>();
+  async function* open() {
+    yield `${server.origin}/1`;
+    yield `${server.origin}/2`;
+    await never;
+  }
+  const summary = await crawl({ seeds: open(), limits: { pages: 2 } }).done;
+  assert.equal(summary.pages, 2);
+  const stopped = crawl({ seeds: open() });
+  const seen: string[] = [];
+  for await (const page of stopped) {
+    seen.push(page.url);
+    if (seen.length === 2) await stopped.stop();
+  }
+  assert.equal((await stopped.done).finishReason, "stop-condition");
+});
+
+test("what a source of seeds throws ends the crawl with it", async () => {
+  await using server = await serve((_, response) => html(response, "<p>"));
+  async function* torn() {
+    yield server.origin;
+    throw new Error("torn");
+  }
+  await assert.rejects(crawl({ seeds: torn() }).done, /torn/);
+});

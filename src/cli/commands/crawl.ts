@@ -5,6 +5,7 @@ import type { Summary } from "../../core/events.ts";
 import type { Output } from "../../core/records.ts";
 import type { CrawlSpec } from "../../core/spec.ts";
 import type { CrawlOptions, CrawlRun, crawl } from "../../crawl.ts";
+import { loadScraper } from "../../scraper.ts";
 import { type Console, createConsole } from "../console.ts";
 import { type Ending, exitCode } from "../exit.ts";
 import { type CliFlags, cliFlags, flagTable, parseFlags } from "../flags.ts";
@@ -12,8 +13,7 @@ import { crawlHelp } from "../help.ts";
 import type { Io, StopSignal } from "../io.ts";
 import { createNarrator } from "../narrator.ts";
 import { noProgress, REDRAW_MS } from "../progress.ts";
-import { loadScraper } from "../scraper.ts";
-import { checkInputFiles, openSeeds, type SeedSources, stoppable } from "../seeds.ts";
+import { checkInputFiles, openSeeds, type SeedSources } from "../seeds.ts";
 import { describePatterns, envSettings, finishSpec, mergeSettings, readConfig } from "../settings.ts";
 import { stdoutSink } from "../stdout.ts";
 import { summaryLines } from "../summary.ts";
@@ -124,11 +124,6 @@ function obeySignals(io: Io, console: Console, run: CrawlRun, interrupted: strin
   };
 }
 
-/** What limits.pages counts. */
-function isCounted({ page }: Output): boolean {
-  return page?.outcome === "fetched" || page?.outcome === "unchanged";
-}
-
 /** Runs the crawl to its end; answers its summary and what ended it. */
 async function runCrawl(command: Command, io: Io, console: Console, load: LoadCrawl): Promise<{ summary: Summary; ending: Ending }> {
   const { spec } = command;
@@ -138,12 +133,11 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
   const scrape = spec.scraper === null ? undefined : await loadScraper(spec.scraper, io.cwd);
   sayAtStart(console, command);
   const sources = seedSources(console, command, io);
-  const seeds = stoppable(await openSeeds(sources));
+  const seeds = await openSeeds(sources);
   const { crawl, INTERRUPTED } = await loading;
   const narrator = createNarrator(console);
   const ending: { signal: StopSignal | null; readerLeft: boolean } = { signal: null, readerLeft: false };
   let stopping = false;
-  let counted = 0;
   const records = spec.outputs.includes("-");
   const sink = stdoutSink(io.stdout, {
     what: records ? "records" : spec.print,
@@ -164,12 +158,10 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
     log: console.log,
     onEvent(event) {
       if (event.kind === "stopping") stopping = true;
-      if (event.kind === "settled" && isCounted(event.output)) counted++;
-      if (stopping || counted === spec.limits.pages) seeds.stop();
       narrator.tell(event);
     },
   };
-  const run = crawl({ ...spec, seeds: seeds.seeds, scraper: null, outputs: spec.outputs.filter((file) => file !== "-") }, options);
+  const run = crawl({ ...spec, seeds, scraper: null, outputs: spec.outputs.filter((file) => file !== "-") }, options);
   const signalsOff = obeySignals(io, console, run, INTERRUPTED, (signal) => {
     ending.signal ??= signal;
   });

@@ -1,0 +1,96 @@
+/** Reads seeds into the frontier while the crawl runs: in batches, no faster than they are used up, and not at all once the crawl is over. */
+import { CrawlError } from "../core/errors.ts";
+import type { Frontier } from "../core/frontier.ts";
+import type { CrawlRequest } from "../core/request.ts";
+import { admitSeed } from "../rules/admit.ts";
+import type { Parts } from "./parts.ts";
+
+/** Lines of seeds, one URL each; bad ones are logged with their number and skipped. */
+export type SeedLines = Iterable<string> | AsyncIterable<string>;
+
+/** Seeds added in one step, and the queue length above which more seeds are not read. */
+const BATCH = 500;
+const BACKLOG = 20_000;
+
+export interface FeedInput {
+  readonly parts: Parts;
+  readonly frontier: Frontier;
+  readonly seeds: SeedLines;
+  /** Resolves when no seed can matter any more: stopped, or the loop is over. */
+  readonly over: Promise<void>;
+  readonly isOver: () => boolean;
+  readonly added: () => void;
+}
+
+/** Resolves with the number of good seeds when all are in, or the crawl is over. Throws CrawlError `no-seeds` when none was good. */
+export async function feedSeeds(input: FeedInput): Promise<number> {
+  const { parts, frontier, over, isOver } = input;
+  let batch: CrawlRequest[] = [];
+  let good = 0;
+  let bad = 0;
+
+  async function add(): Promise<void> {
+    if (batch.length === 0) return;
+    const requests = batch;
+    batch = [];
+    await frontier.add(requests);
+    input.added();
+    while (!isOver() && (await frontier.counts()).queued > BACKLOG) await new Promise<void>((resolve) => parts.clock.after(50, resolve));
+  }
+
+  function take(text: string): void {
+    const verdict = admitSeed(text, parts.admit.seed, parts.spec.defaultScheme ?? "try-both");
+    if (verdict.kind === "bad") {
+      bad++;
+      parts.log("warn", "bad seed, skipped", { number: good + bad, seed: text.slice(0, 200), why: verdict.why });
+      return;
+    }
+    good++;
+    const { request, credentials } = verdict;
+    parts.admit.scope.addSeed(request.url);
+    parts.identity.seedHosts.add(request.host);
+    if (credentials !== null) parts.identity.auth.set(request.host, credentials);
+    batch.push(request);
+  }
+
+  if (Symbol.iterator in input.seeds) {
+    for (const text of input.seeds) {
+      if (isOver()) break;
+      take(text);
+      if (batch.length >= BATCH) await add();
+    }
+  } else {
+    const lines = input.seeds[Symbol.asyncIterator]();
+    let leave: (() => void) | null = null;
+    void over.then(() => leave?.());
+    while (!isOver()) {
+      const next = lines.next();
+      // A source that is slow, such as an open pipe, must not hold back the seeds it has given.
+      if (batch.length > 0 && !(await isReady(next, parts))) await add();
+      // Not Promise.race: with a promise that lasts for all seeds it would keep a reaction for each.
+      const line = await new Promise<IteratorResult<string> | null>((resolve, reject) => {
+        leave = () => resolve(null);
+        next.then(resolve, reject);
+      });
+      if (line === null || line.done) break;
+      take(line.value);
+      if (batch.length >= BATCH) await add();
+    }
+    // Not awaited: a generator that waits for its source returns only when that gives something.
+    if (isOver()) void lines.return?.().then(undefined, () => undefined);
+  }
+  await add();
+  if (good === 0 && !isOver()) {
+    throw new CrawlError("no-seeds", bad === 0 ? "there is nothing to crawl: no seed URL was given" : `none of the ${bad} seeds is a URL that can be crawled`);
+  }
+  return good;
+}
+
+/** Whether it settles before the loop has handled what is ready now. */
+function isReady(promise: Promise<unknown>, parts: Parts): Promise<boolean> {
+  return new Promise((resolve) => {
+    const ready = () => resolve(true);
+    promise.then(ready, ready);
+    parts.clock.soon(() => resolve(false));
+  });
+}
