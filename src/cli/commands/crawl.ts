@@ -2,7 +2,6 @@
 import { realClock, type Timer } from "../../core/clock.ts";
 import { CrawlError, type OptionProblem } from "../../core/errors.ts";
 import type { Summary } from "../../core/events.ts";
-import type { Output } from "../../core/records.ts";
 import type { CrawlSpec } from "../../core/spec.ts";
 import type { CrawlOptions, CrawlRun, crawl } from "../../crawl.ts";
 import { loadScraper } from "../../scraper.ts";
