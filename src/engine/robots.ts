@@ -107,7 +107,8 @@ export function createRobotsDesk(parts: Parts): RobotsDesk {
       if (answer.kind === "rules") {
         const delayMs = crawlDelayMs(parseRobots(answer.text), parts.robotsToken);
         const origin = lease.request.rest?.robotsFor ?? originOf(lease.request.url);
-        if (delayMs !== null) delays.push({ host: hostKeyOf(`${origin}/`), crawlDelayMs: Math.min(delayMs, parts.spec.maxWait) });
+        // A longer one fails the pages (`tooSlow`): they must not wait for it first.
+        if (delayMs !== null && delayMs <= parts.spec.maxWait) delays.push({ host: hostKeyOf(`${origin}/`), crawlDelayMs: delayMs });
       }
       const { sinceStartMs, setCookies } = outcome;
       return {
