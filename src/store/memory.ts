@@ -25,8 +25,20 @@ export type { MemoryEnv } from "./memory/desk.ts";
 
 const THIRTY_TWO_BITS = 2 ** 32;
 
-/** Every call takes effect before it returns its promise, in the order of the calls. Errors of `hooks.write` reject the call that wrote. */
-export function createMemoryFrontier(config: FrontierConfig, hooks: FrontierHooks, env: MemoryEnv & { readonly seed?: FingerprintSeed }): Frontier {
+/** Frontier methods that answer with a promise. */
+type StepName = Exclude<keyof Frontier, "seed" | "remaining" | typeof Symbol.asyncDispose>;
+
+/** The methods of a frontier as plain steps: each takes effect, and throws, before it returns. */
+export type FrontierSteps = { readonly [K in StepName]: (...args: Parameters<Frontier[K]>) => Awaited<ReturnType<Frontier[K]>> };
+
+export interface FrontierParts {
+  readonly desk: Desk;
+  readonly seed: FingerprintSeed;
+  readonly steps: FrontierSteps;
+}
+
+/** The state and the steps from which a frontier of one process is made (here and in sqlite/). */
+export function createFrontierParts(config: FrontierConfig, hooks: FrontierHooks, env: MemoryEnv & { readonly seed?: FingerprintSeed }): FrontierParts {
   const desk = createDesk(config, hooks, env);
   const word = (): number => Math.floor(env.random() * THIRTY_TWO_BITS) | 0;
   const seed: FingerprintSeed = env.seed ?? [word(), word(), word(), word()];
@@ -38,63 +50,93 @@ export function createMemoryFrontier(config: FrontierConfig, hooks: FrontierHook
   // A seed among the links of a settle stands in for one that could not be reached.
   const follows = (request: CrawlRequest): boolean => adds(request) || (!desk.completed && request.hop === "seed");
 
-  /** Runs a step now and answers as a promise; a step that throws rejects. */
-  async function step<T>(run: () => T): Promise<T> {
-    if (desk.disposed) throw new CrawlError("internal", "the frontier was disposed of");
-    return run();
-  }
+  const steps: FrontierSteps = {
+    add(requests) {
+      const { added, known, lowered, owed } = admit(desk, requests, adds);
+      if (owed !== null) write(desk, owed);
+      return { added, known, lowered };
+    },
+    seedsComplete() {
+      desk.seedsComplete = true;
+      completeIfOver(desk);
+    },
+    claim: (max) => claim(desk, max, newToken),
+    progress(started, ended) {
+      for (const { token, sinceMs } of started) noteStart(desk, token, sinceMs);
+      for (const token of ended) noteEnd(desk, token);
+    },
+    renew: (held) => ({ lost: held.filter((token) => !renewed(desk, token)), control: desk.control }),
+    settle: (pages, links) => settle(desk, pages, links, follows),
+    tune(host, tuning) {
+      const entry = desk.hosts.of(host);
+      if (desk.hosts.tune(entry, tuning)) desk.journal?.host(entry);
+      desk.hosts.place(entry);
+    },
+    addCookies(cookies) {
+      for (const cookie of cookies) keepCookies(desk, cookie.domain, [cookie]);
+    },
+    control: (to) => turnTo(desk, to),
+    setPageLimit: (limit) => setLimit(desk, limit),
+    counts: () => countsOf(desk),
+    hosts: (max) => hostViews(desk, max),
+    robotsOf: (origin) => knownRobots(desk, origin),
+  };
+  return { desk, seed, steps };
+}
 
+/** Frees what a frontier holds; its steps must not be taken any more. */
+export function disposeDesk(desk: Desk): void {
+  desk.disposed = true;
+  desk.hosts.clear();
+  desk.leases.clear();
+  desk.origins.clear();
+  desk.delayed.clear();
+  desk.carried.clear();
+  desk.jars.clear();
+}
+
+/** `around` runs every step, and what it throws rejects the call. */
+export function frontierOf(parts: FrontierParts, around: <T>(name: StepName, run: () => T) => T, dispose: () => Promise<void>): Frontier {
+  const { steps, desk, seed } = parts;
   return {
     seed,
-    add: (requests) =>
-      step(() => {
-        const { added, known, lowered, owed } = admit(desk, requests, adds);
-        if (owed !== null) write(desk, owed);
-        return { added, known, lowered };
-      }),
-    seedsComplete: () =>
-      step(() => {
-        desk.seedsComplete = true;
-        completeIfOver(desk);
-      }),
-    claim: (max) => step(() => claim(desk, max, newToken)),
-    progress: (started, ended) =>
-      step(() => {
-        for (const { token, sinceMs } of started) noteStart(desk, token, sinceMs);
-        for (const token of ended) noteEnd(desk, token);
-      }),
-    renew: (held) =>
-      step(() => {
-        const lost = held.filter((token) => !renewed(desk, token));
-        return { lost, control: desk.control };
-      }),
-    settle: (pages, links) => step(() => settle(desk, pages, links, follows)),
-    tune: (host, tuning) =>
-      step(() => {
-        const entry = desk.hosts.of(host);
-        desk.hosts.tune(entry, tuning);
-        desk.hosts.place(entry);
-      }),
-    addCookies: (cookies) =>
-      step(() => {
-        for (const cookie of cookies) keepCookies(desk, cookie.domain, [cookie]);
-      }),
-    control: (to) => step(() => turnTo(desk, to)),
-    setPageLimit: (limit) => step(() => setLimit(desk, limit)),
-    counts: () => step(() => countsOf(desk)),
-    hosts: (max) => step(() => hostViews(desk, max)),
-    robotsOf: (origin) => step(() => knownRobots(desk, origin)),
+    add: async (requests) => around("add", () => steps.add(requests)),
+    seedsComplete: async () => around("seedsComplete", steps.seedsComplete),
+    claim: async (max) => around("claim", () => steps.claim(max)),
+    progress: async (started, ended) => around("progress", () => steps.progress(started, ended)),
+    renew: async (held) => around("renew", () => steps.renew(held)),
+    settle: async (pages, links) => around("settle", () => steps.settle(pages, links)),
+    tune: async (host, tuning) => around("tune", () => steps.tune(host, tuning)),
+    addCookies: async (cookies) => around("addCookies", () => steps.addCookies(cookies)),
+    control: async (to) => around("control", () => steps.control(to)),
+    setPageLimit: async (limit) => around("setPageLimit", () => steps.setPageLimit(limit)),
+    counts: async () => around("counts", steps.counts),
+    hosts: async (max) => around("hosts", () => steps.hosts(max)),
+    robotsOf: async (origin) => around("robotsOf", () => steps.robotsOf(origin)),
     remaining: () => remaining(desk),
-    async [Symbol.asyncDispose]() {
-      desk.disposed = true;
-      desk.hosts.clear();
-      desk.leases.clear();
-      desk.origins.clear();
-      desk.delayed.clear();
-      desk.carried.clear();
-      desk.jars.clear();
-    },
+    [Symbol.asyncDispose]: dispose,
   };
+}
+
+const partsOf = new WeakMap<Frontier, FrontierParts>();
+
+/** What a frontier made here consists of; null for another's. For saving a crawl in memory to a directory (sqlite/save.ts). */
+export const memoryPartsOf = (frontier: Frontier): FrontierParts | null => partsOf.get(frontier) ?? null;
+
+/** Every call takes effect before it returns its promise, in the order of the calls. Errors of `hooks.write` reject the call that wrote. */
+export function createMemoryFrontier(config: FrontierConfig, hooks: FrontierHooks, env: MemoryEnv & { readonly seed?: FingerprintSeed }): Frontier {
+  const parts = createFrontierParts(config, hooks, env);
+  const { desk } = parts;
+  const frontier = frontierOf(
+    parts,
+    (_, run) => {
+      if (desk.disposed) throw new CrawlError("internal", "the frontier was disposed of");
+      return run();
+    },
+    async () => disposeDesk(desk),
+  );
+  partsOf.set(frontier, parts);
+  return frontier;
 }
 
 function noteStart(desk: Desk, token: string, sinceMs: number): void {

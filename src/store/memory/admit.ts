@@ -2,7 +2,8 @@
 import type { Output } from "../../core/records.ts";
 import type { CrawlRequest } from "../../core/request.ts";
 import { carriedKey, carry, type Desk } from "./desk.ts";
-import { DONE, DROPPED, depthOf, levelOf, pack, QUEUED, RELINK_QUEUED, stateOf } from "./place.ts";
+import { UNNUMBERED } from "./journal.ts";
+import { DONE, DROPPED, depthOf, levelOf, type Place, pack, QUEUED, RELINK_QUEUED, stateOf } from "./place.ts";
 
 export interface Admission {
   added: number;
@@ -13,13 +14,17 @@ export interface Admission {
 }
 
 /** Queues behind everything of its host, level and priority. The seen table has been told. */
-function enqueue(desk: Desk, request: CrawlRequest, level: number): void {
+function enqueue(desk: Desk, place: Place, level: number, relink: boolean): void {
+  const { request } = place;
+  const seq = desk.journal?.queued(place, relink, null) ?? UNNUMBERED;
   const host = desk.hosts.of(request.host);
   if (desk.config.order === "dfs") host.blocked = false;
-  desk.arena.push(desk.hosts.laneOf(host, level, request.priority), request);
+  desk.arena.push(desk.hosts.laneOf(host, level, request.priority), request, seq);
   host.entries++;
   desk.hosts.place(host);
 }
+
+const NO_HISTORY: { readonly attempt: number; readonly crashes: number } = { attempt: 0, crashes: 0 };
 
 const withoutOwed = (request: CrawlRequest): CrawlRequest => (request.rest?.owed === undefined ? request : { ...request, rest: { ...request.rest, owed: [] } });
 
@@ -59,18 +64,20 @@ function queueNew(desk: Desk, request: CrawlRequest): void {
   desk.queued++;
   desk.places++;
   desk.levels.add(level);
-  if (request.rest?.owed !== undefined) carry(desk, { request, attempt: 0, crashes: 0 });
-  enqueue(desk, request, level);
+  const place: Place = { request, attempt: 0, crashes: 0, seq: UNNUMBERED };
+  if (request.rest?.owed !== undefined) carry(desk, place);
+  desk.journal?.seen(request, pack(QUEUED, request.depth));
+  enqueue(desk, place, level, false);
 }
 
 /** A URL that its own redirect chain leads back to: a place of its own. */
 function reopen(desk: Desk, request: CrawlRequest): void {
-  desk.seen.putIfAbsent(request.idHi, request.idLo, pack(DONE, request.depth));
+  if (desk.seen.putIfAbsent(request.idHi, request.idLo, pack(DONE, request.depth)) < 0) desk.journal?.seen(request, pack(DONE, request.depth));
   const level = desk.levels.on ? levelOf(request.depth) : 0;
   desk.queued++;
   desk.places++;
   desk.levels.add(level);
-  enqueue(desk, request, level);
+  enqueue(desk, { request, attempt: 0, crashes: 0, seq: UNNUMBERED }, level, false);
 }
 
 /** The chain of redirects ends at a known URL: its outputs are due now. */
@@ -89,12 +96,16 @@ function lower(desk: Desk, request: CrawlRequest, before: number, result: Admiss
   const state = stateOf(before);
   const { levels } = desk;
   if (!levels.on) {
-    desk.seen.replace(request.idHi, request.idLo, pack(state, request.depth));
+    const value = pack(state, request.depth);
+    desk.seen.replace(request.idHi, request.idLo, value);
+    desk.journal?.seen(request, value);
     return;
   }
   const level = levelOf(request.depth);
   const relink = state === DONE;
-  desk.seen.replace(request.idHi, request.idLo, pack(relink ? RELINK_QUEUED : state, request.depth));
+  const value = pack(relink ? RELINK_QUEUED : state, request.depth);
+  desk.seen.replace(request.idHi, request.idLo, value);
+  desk.journal?.seen(request, value);
   if (state === DROPPED) return;
   levels.add(level);
   if (relink) {
@@ -102,9 +113,11 @@ function lower(desk: Desk, request: CrawlRequest, before: number, result: Admiss
     desk.queued++;
   } else levels.drop(depthOf(before));
   if (!relink && state !== QUEUED && state !== RELINK_QUEUED) return;
+  let history = NO_HISTORY;
   if (desk.carried.size > 0) {
     const key = carriedKey(request);
     const carried = desk.carried.get(key);
+    history = carried ?? NO_HISTORY;
     // The target keeps its place at the lower level, but the chain that had queued it ends here.
     if (carried !== undefined && carried.owed.length > 0) {
       desk.carried.set(key, { ...carried, owed: [] });
@@ -112,5 +125,6 @@ function lower(desk: Desk, request: CrawlRequest, before: number, result: Admiss
       result.owed.push(...carried.owed);
     }
   }
-  enqueue(desk, withoutOwed(request), level);
+  const { attempt, crashes } = history;
+  enqueue(desk, { request: withoutOwed(request), attempt, crashes, seq: UNNUMBERED }, level, relink || state === RELINK_QUEUED);
 }

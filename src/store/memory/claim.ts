@@ -13,10 +13,12 @@ import {
   knowStart,
   levelOfPlace,
   markHeld,
+  renumbered,
   requeueFront,
   seenValue,
   write,
 } from "./desk.ts";
+import { UNNUMBERED } from "./journal.ts";
 import type { LeaseEntry } from "./leases.ts";
 import { DEEPEST, DROPPED, depthOf, originOf, type Place, pack, RELINK_HELD, stateOf } from "./place.ts";
 import type { Lane } from "./queue.ts";
@@ -54,19 +56,19 @@ export function reap(desk: Desk): void {
   for (let n = 0; n < MOST_REAPED; n++) {
     const entry = desk.leases.first();
     if (entry === null || entry.expiresAt > now) return;
-    const place: Place = { ...entry.place, crashes: entry.place.crashes + 1 };
-    const given = place.crashes >= MAX_CRASHES;
+    const lost: Place = { ...entry.place, crashes: entry.place.crashes + 1 };
+    const given = lost.crashes >= MAX_CRASHES;
     // Written first: when the sinks refuse, the lease stays and nothing has changed.
-    if (given && !isRobots(place) && !isRelink(desk, place)) write(desk, [crashOutput(desk, place)]);
+    if (given && !isRobots(lost) && !isRelink(desk, lost)) write(desk, [crashOutput(desk, lost)]);
     endLease(desk, entry);
-    if (!given) requeueFront(desk, place);
-    else if (isRobots(place)) settleRobots(desk, place, { kind: "unavailable", code: "robots-unavailable", why: "crashed", ttlMs: CRASHED_ROBOTS_MS });
-    else leaveDropped(desk, place);
+    if (!given) requeueFront(desk, renumbered(desk, lost, isRelink(desk, lost), null));
+    else if (isRobots(lost)) settleRobots(desk, lost, { kind: "unavailable", code: "robots-unavailable", why: "crashed", ttlMs: CRASHED_ROBOTS_MS });
+    else leaveDropped(desk, lost);
     desk.hosts.place(entry.host);
   }
 }
 
-function crashOutput(desk: Desk, place: Place): Output {
+export function crashOutput(desk: Desk, place: Place): Output {
   const output = desk.hooks.crashed(place.request, place.crashes);
   const owed = place.request.rest?.owed;
   return owed === undefined || owed.length === 0 || output.owed !== undefined ? output : { ...output, owed };
@@ -88,13 +90,18 @@ export function endLease(desk: Desk, entry: LeaseEntry): void {
 export function leaveDropped(desk: Desk, place: Place): void {
   desk.dropped++;
   desk.levels.drop(levelOfPlace(desk, place));
-  if (!isDetached(place)) desk.seen.replace(place.request.idHi, place.request.idLo, pack(DROPPED, depthOf(seenValue(desk, place))));
+  desk.journal?.gone(place.seq);
+  if (isDetached(place)) return;
+  const value = pack(DROPPED, depthOf(seenValue(desk, place)));
+  desk.seen.replace(place.request.idHi, place.request.idLo, value);
+  desk.journal?.seen(place.request, value);
 }
 
 /** A final answer for an origin; its host goes on. */
 export function settleRobots(desk: Desk, place: Place, answer: Parameters<Desk["origins"]["store"]>[1]): void {
   const origin = originEntryOf(desk, place);
   desk.origins.store(origin, answer, desk.env.clock.now());
+  desk.journal?.origin(origin);
   const host = desk.hosts.of(origin.host);
   host.blocked = false;
   desk.hosts.place(host);
@@ -154,7 +161,7 @@ function turn(desk: Desk, host: Host, now: number, newToken: NewToken): Lease | 
     return null;
   }
   origin.pending = true;
-  return lease(desk, host, { request: robotsRequest(origin), attempt: 0, crashes: 0 }, null, newToken);
+  return lease(desk, host, { request: robotsRequest(origin), attempt: 0, crashes: 0, seq: UNNUMBERED }, null, newToken);
 }
 
 /** Pops entries until one is met that has not been lowered since. */
@@ -166,6 +173,7 @@ function popLive(desk: Desk, host: Host, lane: Lane): Place | null {
     if (!desk.levels.on || isDetached(place)) return place;
     const value = seenValue(desk, place);
     if (depthOf(value) === lane.level) return place;
+    desk.journal?.gone(place.seq);
     if (lane.size === 0) return null;
   }
   return null;
@@ -178,7 +186,7 @@ function withHistory(desk: Desk, place: Place): Place {
   const carried = desk.carried.get(key);
   if (carried === undefined) return place;
   desk.carried.delete(key);
-  return { request: place.request, attempt: carried.attempt, crashes: carried.crashes };
+  return { request: place.request, attempt: carried.attempt, crashes: carried.crashes, seq: place.seq };
 }
 
 function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null, newToken: NewToken): Lease {

@@ -5,6 +5,7 @@ import type { Output } from "../../core/records.ts";
 import type { Fingerprint } from "../../core/request.ts";
 import { createSeenTable, type SeenTable } from "../../rules/seen.ts";
 import { createHosts, type Host, type Hosts } from "./hosts.ts";
+import { type Journal, UNNUMBERED } from "./journal.ts";
 import { createLeases, type LeaseEntry, type Leases } from "./leases.ts";
 import { createLevels, type Levels } from "./levels.ts";
 import { createOnceFilter, type OnceFilter } from "./once.ts";
@@ -19,6 +20,10 @@ export interface MemoryEnv {
   readonly random: () => number;
   /** What shares cookies with a host; default: the hostname alone. */
   readonly siteOf?: (hostname: string) => string;
+  /** Told of every change that must outlive the process. */
+  readonly journal?: Journal;
+  /** Clock time at which every host may have been asked last: the start of a resumed crawl, since nobody knows when the dead run's last requests went out. */
+  readonly restFrom?: number;
 }
 
 /** A place whose retry is not due yet. */
@@ -39,6 +44,7 @@ export interface Desk {
   readonly config: FrontierConfig;
   readonly hooks: FrontierHooks;
   readonly env: MemoryEnv;
+  readonly journal: Journal | null;
   readonly seen: SeenTable;
   readonly arena: Arena;
   readonly levels: Levels;
@@ -74,20 +80,22 @@ export interface Desk {
 }
 
 export function createDesk(config: FrontierConfig, hooks: FrontierHooks, env: MemoryEnv): Desk {
-  const arena = createArena(config.order);
+  const seen = createSeenTable();
+  const arena = createArena(config.order, env.journal !== undefined);
   const levels = createLevels(config.levels, () => hosts.unpark());
   const hosts = createHosts(config, env, arena, levels);
   return {
     config,
     hooks,
     env,
-    seen: createSeenTable(),
+    journal: env.journal ?? null,
+    seen,
     arena,
     levels,
     hosts,
     leases: createLeases(),
     origins: createOrigins(),
-    once: createOnceFilter(),
+    once: createOnceFilter((hi, lo) => seen.get(hi, lo) >= 0),
     delayed: createWaitHeap<Delayed>(),
     carried: new Map(),
     tally: new Map(),
@@ -118,6 +126,13 @@ export const isRobots = (place: Place): boolean => place.request.hop === "robots
 export const isDetached = (place: Place): boolean => place.request.rest?.reopen === true;
 
 export const carriedKey = (of: Fingerprint): string => `${of.idHi}:${of.idLo}`;
+
+/** The place under a new number of the journal, in whose stead `place` stood; itself without a journal. */
+export function renumbered(desk: Desk, place: Place, relink: boolean, dueAt: number | null): Place {
+  if (desk.journal === null || isRobots(place)) return place;
+  if (place.seq !== UNNUMBERED) desk.journal.gone(place.seq);
+  return { ...place, seq: desk.journal.queued(place, relink, dueAt) };
+}
 
 /** Notes what a place of the seen table carries while it is queued. */
 export function carry(desk: Desk, { request, attempt, crashes }: Place): void {
@@ -164,9 +179,10 @@ export function markHeld(desk: Desk, place: Place, value: number): void {
 }
 
 /** Waits for its retry; the place must be counted nowhere when this is called. */
-export function delay(desk: Desk, place: Place, afterMs: number): void {
+export function delay(desk: Desk, place: Place, afterMs: number, relink: boolean): void {
+  const dueAt = desk.env.clock.now() + afterMs;
   if (!isRobots(place)) desk.waitingRetries++;
-  desk.delayed.put({ place, heapAt: -1, dueAt: desk.env.clock.now() + afterMs, turn: desk.places });
+  desk.delayed.put({ place: renumbered(desk, place, relink, dueAt), heapAt: -1, dueAt, turn: desk.places });
 }
 
 /** Gives the host's slot back, once. */
@@ -206,12 +222,16 @@ export function write(desk: Desk, outputs: readonly Output[]): void {
     desk.once.forget(passed);
     throw error;
   }
-  for (const output of passed) tallySkips(desk, output);
+  for (const output of passed) notePassed(desk, output);
 }
 
-function tallySkips(desk: Desk, output: Output): void {
-  for (const skip of output.skipped) raise(desk, `skip:${skip.value.reason}`, 1);
-  if (output.owed !== undefined) for (const owed of output.owed) tallySkips(desk, owed);
+function notePassed(desk: Desk, output: Output): void {
+  for (const skip of output.skipped) {
+    raise(desk, `skip:${skip.value.reason}`, 1);
+    desk.journal?.skipped(skip);
+  }
+  if (desk.journal !== null) for (const link of output.found) desk.journal.found(link);
+  if (output.owed !== undefined) for (const owed of output.owed) notePassed(desk, owed);
 }
 
 export function raise(desk: Desk, name: string, by: number): void {

@@ -59,7 +59,8 @@ export interface Hosts {
   laneOf(host: Host, level: number, priority: number): Lane;
   /** To be called when a lane ran empty. */
   dropLane(host: Host, lane: Lane): void;
-  tune(host: Host, tuning: HostTuning): void;
+  /** Whether something changed that must outlive the process. */
+  tune(host: Host, tuning: HostTuning): boolean;
   started(host: Host, at: number): void;
   delayOf(host: Host): number;
   dueOf(host: Host): number;
@@ -71,7 +72,7 @@ const MOST_REMEMBERED = 20_000;
 /** Looked at for each new host beyond that; more than one, so that the idle ones run out. */
 const LOOKED_AT = 3;
 
-export function createHosts(config: FrontierConfig, env: { clock: Clock; random: () => number }, arena: Arena, levels: Levels): Hosts {
+export function createHosts(config: FrontierConfig, env: { clock: Clock; random: () => number; restFrom?: number }, arena: Arena, levels: Levels): Hosts {
   const hosts = new Map<HostKey, Host>();
   const heap = createWaitHeap<Host>();
   const parked = new Map<number, Set<Host>>();
@@ -117,7 +118,7 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
       inFlight: 0,
       leased: 0,
       awaiting: 0,
-      lastStart: -Infinity,
+      lastStart: env.restFrom ?? -Infinity,
       stretch: 1,
       notBefore: 0,
       crawlDelayMs: 0,
@@ -236,6 +237,7 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
     },
     tune(host, tuning) {
       const now = env.clock.now();
+      const before = { limit: host.rules.limit, crawlDelayMs: host.crawlDelayMs, notBefore: host.notBefore };
       if (tuning.concurrency !== undefined) {
         host.rules.limit = Math.max(1, tuning.concurrency);
         host.tuned = true;
@@ -243,6 +245,7 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
       if (tuning.crawlDelayMs !== undefined) host.crawlDelayMs = Math.min(tuning.crawlDelayMs, config.maxWaitMs);
       if (tuning.notBeforeMs !== undefined) host.notBefore = Math.max(host.notBefore, now + Math.min(tuning.notBeforeMs, config.maxWaitMs));
       if (tuning.local === true) noteLocal(host.pace, host.rules.limit);
+      return host.rules.limit !== before.limit || host.crawlDelayMs !== before.crawlDelayMs || host.notBefore !== before.notBefore;
     },
     started(host, at) {
       if (at < host.lastStart) return;

@@ -1,5 +1,5 @@
 /** Lets each skipped URL and each found link of a run pass once. */
-import type { Once, Output } from "../../core/records.ts";
+import type { Once, Output, SkippedRecord, SkipReason } from "../../core/records.ts";
 import { createSeenTable, type SeenTable } from "../../rules/seen.ts";
 
 export interface OnceFilter {
@@ -9,9 +9,15 @@ export interface OnceFilter {
   forget(passed: readonly Output[]): void;
 }
 
-export function createOnceFilter(): OnceFilter {
+/** Reasons that speak of one link, not of its URL: another link to it may have been followed. */
+const OF_THE_LINK: ReadonlySet<SkipReason> = new Set(["depth", "nofollow", "not-followed"]);
+
+/** `isQueued`: the frontier knows the URL; a link to it that was not followed is then no skipped URL. */
+export function createOnceFilter(isQueued: (hi: number, lo: number) => boolean): OnceFilter {
   const skipped = createSeenTable();
   const found = createSeenTable();
+
+  const counts = (entry: Once<SkippedRecord>): boolean => !OF_THE_LINK.has(entry.value.reason) || !isQueued(entry.idHi, entry.idLo);
 
   function fresh<T>(entries: readonly Once<T>[], table: SeenTable): readonly Once<T>[] {
     let kept: Once<T>[] | null = null;
@@ -25,7 +31,7 @@ export function createOnceFilter(): OnceFilter {
   }
 
   function pass(output: Output): Output {
-    const skips = output.skipped.length === 0 ? output.skipped : fresh(output.skipped, skipped);
+    const skips = output.skipped.length === 0 ? output.skipped : fresh(output.skipped.every(counts) ? output.skipped : output.skipped.filter(counts), skipped);
     const finds = output.found.length === 0 ? output.found : fresh(output.found, found);
     const owed = output.owed?.map(pass);
     if (skips === output.skipped && finds === output.found && owed === undefined) return output;

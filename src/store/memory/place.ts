@@ -7,6 +7,8 @@ export interface Place {
   /** Tries settled as `retry`. */
   readonly attempt: number;
   readonly crashes: number;
+  /** Its number in the journal; 0 without one. */
+  readonly seq: number;
 }
 
 /** The seen table's values: three bits of state above thirteen bits of depth. */

@@ -3,11 +3,12 @@
  * garbage collector. Which host, level and priority a lane stands for is hosts.ts's affair.
  *
  *     block   [link u32][end u16][2 free][entry][entry] …      link: next block (bfs) or previous block (dfs); 0xffffffff none
- *     entry   [size u16][flags u8][depth u16][id 8][referrer u32]([rest u32])[url as Latin-1][size u16]
+ *     entry   [size u16][flags u8][depth u16][id 8][referrer u32]([rest u32])([seq 6])[url as Latin-1][size u16]
  *
  * `bfs` pops at the head, `dfs` at the tail (the trailing size leads back to the entry's start).
  */
 import type { CrawlRequest, Hop, RequestRest } from "../../core/request.ts";
+import { UNNUMBERED } from "./journal.ts";
 import { flat, type Place } from "./place.ts";
 import { createStringPool } from "./string-pool.ts";
 
@@ -26,7 +27,8 @@ export interface Lane {
 
 export interface Arena {
   newLane(level: number, priority: number): Lane;
-  push(lane: Lane, request: CrawlRequest): void;
+  /** `seq`: kept only by an arena of numbered places. */
+  push(lane: Lane, request: CrawlRequest, seq: number): void;
   pushFront(lane: Lane, place: Place): void;
   pop(lane: Lane, host: string): Place | null;
   /** Everything in the lane, which is left as it is. */
@@ -44,6 +46,7 @@ const HAS_REST = 8;
 /** The whole request is kept aside: URL too long for a block, not Latin-1, or a depth beyond 16 bits. */
 const ASIDE = 16;
 const HOPS: readonly Hop[] = ["seed", "link", "redirect", "sitemap", "robots"];
+const SEQ_BYTES = 6;
 const NOT_LATIN1 = /[^\u0000-\u00ff]/;
 
 interface Aside {
@@ -70,7 +73,9 @@ function createBlocks() {
   };
 }
 
-export function createArena(order: "bfs" | "dfs"): Arena {
+/** `numbered`: places have a number in a journal, which their entries keep (6 bytes more). */
+export function createArena(order: "bfs" | "dfs", numbered: boolean): Arena {
+  const seqBytes = numbered ? SEQ_BYTES : 0;
   const blocks = createBlocks();
   const slabs = blocks.slabs;
   const referrers = createStringPool();
@@ -106,11 +111,11 @@ export function createArena(order: "bfs" | "dfs"): Arena {
     lane.tailAt = HEADER;
   }
 
-  function push(lane: Lane, request: CrawlRequest): void {
-    const aside = request.url.length > BLOCK - HEADER - FIXED - 6 || request.depth > 0xffff || NOT_LATIN1.test(request.url);
+  function push(lane: Lane, request: CrawlRequest, seq: number): void {
+    const aside = request.url.length > BLOCK - HEADER - FIXED - 6 - SEQ_BYTES || request.depth > 0xffff || NOT_LATIN1.test(request.url);
     const url = aside ? "" : request.url;
     const rest = request.rest !== null || aside;
-    const size = FIXED + (rest ? 4 : 0) + url.length + 2;
+    const size = FIXED + (rest ? 4 : 0) + seqBytes + url.length + 2;
     extend(lane, size);
     const slab = slabOf(lane.tailBlock);
     let at = startOf(lane.tailBlock) + lane.tailAt;
@@ -125,6 +130,10 @@ export function createArena(order: "bfs" | "dfs"): Arena {
       slab.writeUInt32LE(aside ? keepAside(flatRequest(request), request.rest) : keepAside(null, request.rest), at);
       at += 4;
     }
+    if (numbered) {
+      slab.writeUIntLE(seq, at, SEQ_BYTES);
+      at += SEQ_BYTES;
+    }
     slab.write(url, at, url.length, "latin1");
     slab.writeUInt16LE(size, at + url.length);
     lane.tailAt += size;
@@ -138,14 +147,16 @@ export function createArena(order: "bfs" | "dfs"): Arena {
     const flags = slab[offset + 2]!;
     let from = offset + FIXED;
     let rest: RequestRest | null = null;
+    const seq = numbered ? slab.readUIntLE(from + ((flags & HAS_REST) === 0 ? 0 : 4), SEQ_BYTES) : UNNUMBERED;
     if ((flags & HAS_REST) !== 0) {
       const id = slab.readUInt32LE(from);
       const aside = asides.get(id)!;
       if (!keep) asides.delete(id);
-      if (aside.request !== null) return { request: { ...aside.request, rest: aside.rest }, attempt: 0, crashes: 0 };
+      if (aside.request !== null) return { request: { ...aside.request, rest: aside.rest }, attempt: 0, crashes: 0, seq };
       rest = aside.rest;
       from += 4;
     }
+    from += seqBytes;
     const referrer = slab.readUInt32LE(offset + 13);
     const request: CrawlRequest = {
       idHi: slab.readInt32LE(offset + 5),
@@ -158,7 +169,7 @@ export function createArena(order: "bfs" | "dfs"): Arena {
       referrer: referrer === 0 ? null : keep ? referrers.get(referrer) : referrers.release(referrer),
       rest,
     };
-    return { request, attempt: 0, crashes: 0 };
+    return { request, attempt: 0, crashes: 0, seq };
   }
 
   const cursor: { slab: Buffer; offset: number } = { slab: Buffer.alloc(0), offset: 0 };

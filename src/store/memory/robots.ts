@@ -20,6 +20,8 @@ export interface Origins {
   /** Stores a final answer under a new version. */
   store(entry: OriginEntry, answer: Exclude<RobotsAnswer, { kind: "redirect" }>, now: number): void;
   all(): IterableIterator<OriginEntry>;
+  /** Versions given from now on are larger than this one. */
+  versionsFrom(version: number): void;
   clear(): void;
 }
 
@@ -50,6 +52,9 @@ export function createOrigins(): Origins {
       entry.pending = false;
     },
     all: () => origins.values(),
+    versionsFrom(version) {
+      versions = Math.max(versions, version);
+    },
     clear: () => origins.clear(),
   };
 }

@@ -7,7 +7,8 @@ import { mergeCookies } from "../../rules/cookies.ts";
 import { takeAnswer } from "../../rules/pacing.ts";
 import { admit } from "./admit.ts";
 import { endLease, isRelink, leaveDropped, originEntryOf, settleRobots, siteOf } from "./claim.ts";
-import { completeIfOver, type Desk, delay, isDetached, isRobots, knowStart, levelOfPlace, raise, requeueFront, seenValue, write } from "./desk.ts";
+import { completeIfOver, type Desk, delay, isDetached, isRobots, knowStart, levelOfPlace, raise, renumbered, requeueFront, seenValue, write } from "./desk.ts";
+import { UNNUMBERED } from "./journal.ts";
 import type { LeaseEntry } from "./leases.ts";
 import { DONE, depthOf, type Place, pack, RELINK_QUEUED } from "./place.ts";
 
@@ -89,7 +90,10 @@ function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
   learn(desk, entry, page, now);
   endLease(desk, entry);
   if (!relink) for (const [name, by] of page.tally) raise(desk, name, by);
-  if (page.newSeeds !== null) desk.newSeeds.push(...page.newSeeds);
+  if (page.newSeeds !== null && page.newSeeds.length > 0) {
+    desk.newSeeds.push(...page.newSeeds);
+    desk.journal?.seeds(page.newSeeds);
+  }
   if (page.setCookies !== null && page.setCookies.length > 0) keepCookies(desk, host.key, page.setCookies);
   switch (settlement.kind) {
     case "done":
@@ -97,7 +101,7 @@ function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
       leaveDone(desk, entry);
       break;
     case "retry":
-      delay(desk, { ...place, attempt: place.attempt + 1 }, settlement.afterMs);
+      delay(desk, { ...place, attempt: place.attempt + 1 }, settlement.afterMs, relink);
       break;
     case "dropped":
       leaveDropped(desk, place);
@@ -115,7 +119,8 @@ function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
 /** What the answer says of its host. */
 function learn(desk: Desk, entry: LeaseEntry, page: Settled, now: number): void {
   const { host } = entry;
-  if (page.host !== null) desk.hosts.tune(host, page.host);
+  const heldBefore = host.pace.heldUntil;
+  if (page.host !== null && desk.hosts.tune(host, page.host)) desk.journal?.host(host);
   if (page.settlement.kind !== "returned") host.settled++;
   if (page.answer === null) return;
   if (page.answer.kind === "good") {
@@ -124,6 +129,7 @@ function learn(desk: Desk, entry: LeaseEntry, page: Settled, now: number): void 
   }
   const asked = (page.host?.notBeforeMs ?? 0) > 0;
   takeAnswer(host.pace, page.answer, { epoch: entry.epoch, now, asked, random: desk.env.random() }, host.rules);
+  if (host.pace.heldUntil > heldBefore) desk.journal?.host(host);
 }
 
 /** The place ends with a page. Lowered meanwhile, it is queued again for its links (docs/decisions/0004). */
@@ -133,6 +139,7 @@ function leaveDone(desk: Desk, entry: LeaseEntry): void {
   const level = levelOfPlace(desk, place);
   if (isDetached(place)) {
     desk.done++;
+    desk.journal?.gone(place.seq);
     desk.levels.drop(level);
     return;
   }
@@ -141,10 +148,11 @@ function leaveDone(desk: Desk, entry: LeaseEntry): void {
     // Held and queued count alike at its level.
     const again: CrawlRequest = { ...request, depth, rest: request.rest?.owed === undefined ? request.rest : { ...request.rest, owed: [] } };
     desk.seen.replace(request.idHi, request.idLo, pack(RELINK_QUEUED, depth));
-    requeueAgain(desk, { request: again, attempt: 0, crashes: 0 });
+    requeueAgain(desk, renumbered(desk, { request: again, attempt: 0, crashes: 0, seq: place.seq }, true, null));
     return;
   }
   desk.done++;
+  desk.journal?.gone(place.seq);
   desk.seen.replace(request.idHi, request.idLo, pack(DONE, depth));
   desk.levels.drop(level);
 }
@@ -167,7 +175,7 @@ function answerRobots(desk: Desk, place: Place, answer: Extract<Settled["settlem
   const { origin } = originEntryOf(desk, place);
   const { request } = answer;
   const hop: CrawlRequest = { ...request, hop: "robots", rest: { ...request.rest, robotsFor: origin } };
-  requeueFront(desk, { request: hop, attempt: 0, crashes: 0 });
+  requeueFront(desk, { request: hop, attempt: 0, crashes: 0, seq: UNNUMBERED });
 }
 
 export function keepCookies(desk: Desk, hostKey: string, set: readonly Cookie[]): void {
@@ -175,4 +183,5 @@ export function keepCookies(desk: Desk, hostKey: string, set: readonly Cookie[])
   const jar = mergeCookies(desk.jars.get(site) ?? [], set, desk.env.clock.epoch());
   if (jar.length === 0) desk.jars.delete(site);
   else desk.jars.set(site, jar);
+  desk.journal?.cookies(site);
 }
