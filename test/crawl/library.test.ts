@@ -379,3 +379,14 @@ test("what a source of seeds throws ends the crawl with it", async () => {
   }
   await assert.rejects(crawl({ seeds: torn() }).done, /torn/);
 });
+
+test("a link that is too deep or not followed is no skipped URL when the page was fetched by another", async () => {
+  await using server = await serve((request, response) => {
+    if (request.url === "/robots.txt") response.writeHead(404).end();
+    else html(response, request.url === "/" ? `<a href="/a">a</a>` : `<a href="/">home</a><a href="/deep">d</a><a rel="nofollow" href="/a">self</a>`);
+  });
+  const skipped: string[] = [];
+  await crawl({ seeds: server.origin, maxDepth: 1 }, { hooks: { onSkip: ({ url, reason }) => skipped.push(`${url.replace(server.origin, "")} ${reason}`) } })
+    .done;
+  assert.deepEqual(skipped, ["/deep depth"]);
+});

@@ -1,0 +1,67 @@
+/** What a command finds in its state directory, and what it does about it. Pure: the decision and its one line. */
+import { type CrawlSpec, options } from "../core/spec.ts";
+
+/** What a state directory holds. */
+export interface FoundRun {
+  readonly spec: CrawlSpec;
+  /** Completed: nothing is left, or a limit or stop ended it. */
+  readonly completed: boolean;
+  /** Requests queued, delayed or lost with the last process. */
+  readonly left: number;
+  readonly counted: number;
+  readonly finishReason: string | null;
+}
+
+export type ResumeDecision =
+  /** Goes on where the last run ended. */
+  | { readonly kind: "resume"; readonly say: string }
+  /** The last run is over: a new one, in which any option may differ. */
+  | { readonly kind: "new-run"; readonly say: string }
+  /** Options changed that an unfinished run cannot change. */
+  | { readonly kind: "refuse"; readonly changed: readonly string[]; readonly say: string };
+
+/** May change while a run is unfinished: limits, concurrency and politeness (product contract, section 4). */
+function mayChange(path: string): boolean {
+  const node = options().find((option) => option.path === path);
+  if (path === "robots") return false;
+  return node === undefined || node.meta.group === "limits" || node.meta.group === "politeness" || path === "stateDir" || path === "durability";
+}
+
+function valueAt(spec: CrawlSpec, path: string): unknown {
+  let value: unknown = spec;
+  for (const key of path.split(".")) value = typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined;
+  return value;
+}
+
+/** Paths of options that differ and must not. */
+export function forbiddenChanges(before: CrawlSpec, now: CrawlSpec): string[] {
+  return options()
+    .map(({ path }) => path)
+    .filter((path) => !mayChange(path) && JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(now, path)));
+}
+
+/** The flag by which a user knows an option, or its name in the spec. */
+function spelled(path: string): string {
+  const flag = options().find((option) => option.path === path)?.meta.flag;
+  return flag === undefined ? path : `--${flag}`;
+}
+
+export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): ResumeDecision {
+  const limit = now.limits.pages;
+  const endedByLimit = found.completed && found.left > 0 && found.finishReason?.startsWith("limit-") === true;
+  const goesOn = endedByLimit && (found.finishReason !== "limit-pages" || limit === null || limit > found.counted);
+  if (found.completed && !goesOn) {
+    return { kind: "new-run", say: `the crawl in ${dir} is finished (${found.finishReason ?? "finished"}, ${found.counted} pages): starting a new run` };
+  }
+  const changed = forbiddenChanges(found.spec, now);
+  if (changed.length > 0) {
+    const names = changed.map(spelled).join(", ");
+    return {
+      kind: "refuse",
+      changed,
+      say: `the crawl in ${dir} is unfinished and was started with other options: ${names}. Use the same ones to resume it, or --fresh to drop it`,
+    };
+  }
+  const why = goesOn ? `the crawl in ${dir} ended by ${found.finishReason}: going on` : `resuming the unfinished crawl in ${dir}`;
+  return { kind: "resume", say: `${why} (${found.counted} pages done, ${found.left} queued)` };
+}
