@@ -40,6 +40,14 @@ export async function site(answers: Readonly<Record<string, Answer>>, otherwise:
 export const moved = (location: string, status = "302 Found", headers: readonly string[] = []): string =>
   [`HTTP/1.1 ${status}`, `Location: ${location}`, ...headers, "Content-Length: 0", "", ""].join("\r\n");
 
+/** Writes these bytes and closes the connection. */
+export const closing =
+  (bytes: string): Answer =>
+  (_, socket) => {
+    socket.end(bytes, "latin1");
+    return null;
+  };
+
 /** A plain text file, such as robots.txt. */
 export const plain = (text: string | Uint8Array): Uint8Array => page(text, ["Content-Type: text/plain"]);
 

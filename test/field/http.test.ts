@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { deflateRawSync, deflateSync, gzipSync } from "node:zlib";
 import { page } from "../../src/fetch/raw-server.ts";
-import { type Answer, beside, moved } from "./field.ts";
+import { type Answer, beside, closing, moved } from "./field.ts";
 
 test("F001 a page that redirects to itself to set a cookie is shown with the cookie", async () => {
   const { record, targets } = await beside(
@@ -87,14 +87,7 @@ test("F008 the body of a redirect cannot fail it", async () => {
     "Content-Encoding: compress\r\nContent-Length: 5\r\n\r\nmoved",
   ];
   for (const head of heads) {
-    const { at } = await beside(
-      "/r",
-      (_, socket) => {
-        socket.end(`HTTP/1.1 302 Found\r\nLocation: /there\r\n${head}`);
-        return null;
-      },
-      { "/there": "<p>there" },
-    );
+    const { at } = await beside("/r", closing(`HTTP/1.1 302 Found\r\nLocation: /there\r\n${head}`), { "/there": "<p>there" });
     assert.equal(at("/there").status, 200, head);
   }
 });
@@ -205,7 +198,7 @@ test("F018 a connection on which both lengths were given is not used again", asy
 
 test("F016 an answer that is not HTTP at all fails its page only", async () => {
   for (const bytes of ["SSH-2.0-OpenSSH_9\r\n", "\0\0\0\0\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "<html>just a page"]) {
-    const { record } = await beside("/h", (_, socket) => (socket.end(bytes), null), {}, { retry: { max: 1 } });
+    const { record } = await beside("/h", closing(bytes), {}, { retry: { max: 1 } });
     assert.deepEqual([record.outcome, record.status], ["failed", null], bytes);
     assert.ok(["protocol", "reset"].includes(record.error?.code ?? ""), bytes);
   }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { DEFAULT_USER_AGENT } from "../../src/assemble.ts";
 import { page } from "../../src/fetch/raw-server.ts";
-import { type Answer, crawled, moved, plain, site } from "./field.ts";
+import { type Answer, closing, crawled, moved, plain, site } from "./field.ts";
 
 const TOKEN = DEFAULT_USER_AGENT.split("/")[0];
 
@@ -54,10 +54,10 @@ test("F068 a robots.txt that answers 5xx closes its host, after retries", async 
 
 test("F068 a robots.txt that ends early, hangs or is no HTTP closes its host too", async () => {
   const answers: Answer[] = [
-    (_, socket) => (socket.end("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 500\r\n\r\nUser-agent: *\n"), null),
-    (_, socket) => (socket.destroy(), null),
+    closing("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 500\r\n\r\nUser-agent: *\n"),
+    closing(""),
     () => null,
-    (_, socket) => (socket.end("no HTTP at all\r\n\r\n"), null),
+    closing("no HTTP at all\r\n\r\n"),
   ];
   for (const answer of answers) {
     const { outcomes, summary } = await under(answer, {}, { retry: { max: 0 }, timeout: "500ms" });
@@ -127,11 +127,7 @@ test("F072 F073 groups of one agent are merged, several agents may head a group"
 
 test("F074 Crawl-delay: fractions hold, nonsense is ignored, days give the host up with a reason", async () => {
   const delayed = async (value: string) => {
-    const times: number[] = [];
-    await using server = await site(
-      { "/robots.txt": plain(`User-agent: *\nCrawl-delay: ${value}\n`), "/": "<a href=/1>1</a>" },
-      () => (times.push(performance.now()), page("<p>x")),
-    );
+    await using server = await site({ "/robots.txt": plain(`User-agent: *\nCrawl-delay: ${value}\n`), "/": "<a href=/1>1</a>" }, "<p>x");
     const began = performance.now();
     const result = await crawled(server);
     return { ...result, tookMs: performance.now() - began };
