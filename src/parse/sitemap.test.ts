@@ -1,54 +1,10 @@
-/** Sitemaps against the conformance data, the field cases, and rules of their own. */
+/** Sitemaps against the field cases and rules of their own; the conformance data has its own file. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
-import { siteOf } from "../rules/site.ts";
-import { conformanceCases } from "../rules/url-conformance.ts";
-import {
-  createSitemapParser,
-  mayList,
-  parseSitemap,
-  parseSitemapDate,
-  readSitemap,
-  type SitemapFacts,
-  type SitemapOptions,
-  type SitemapResult,
-} from "./sitemap.ts";
-
-interface Read {
-  readonly locs: string[];
-  readonly sitemaps: string[];
-  readonly alternates: string[];
-  readonly facts: SitemapFacts[];
-  readonly result: SitemapResult;
-}
-
-const URL_HERE = "http://h/sitemap.xml";
-
-function collector(options: Partial<SitemapOptions>) {
-  const got = { locs: [] as string[], sitemaps: [] as string[], alternates: [] as string[], facts: [] as SitemapFacts[] };
-  const full: SitemapOptions = {
-    url: URL_HERE,
-    contentType: null,
-    onUrl: (loc, facts) => {
-      got.locs.push(loc.url);
-      got.facts.push(facts);
-    },
-    onSitemap: (loc, facts) => {
-      got.sitemaps.push(loc.url);
-      got.facts.push(facts);
-    },
-    onAlternate: (loc) => got.alternates.push(loc.url),
-    ...options,
-  };
-  return { got, full };
-}
-
-function read(body: string | Uint8Array, options: Partial<SitemapOptions> = {}): Read {
-  const { got, full } = collector(options);
-  return { ...got, result: parseSitemap(typeof body === "string" ? Buffer.from(body) : body, full) };
-}
+import { createSitemapParser, parseSitemapDate, readSitemap, type SitemapOptions } from "./sitemap.ts";
+import { collector, type Read, read, URL_HERE } from "./sitemap-trial.ts";
 
 function readInPieces(body: Uint8Array, cuts: (at: number) => number, options: Partial<SitemapOptions> = {}): Read {
   const { got, full } = collector(options);
@@ -67,67 +23,6 @@ function readInPieces(body: Uint8Array, cuts: (at: number) => number, options: P
 const urlset = (inner: string, attributes = ' xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"') =>
   `<?xml version="1.0"?>\n<urlset${attributes}>${inner}</urlset>`;
 const entries = (...locs: string[]) => locs.map((loc) => `<url><loc>${loc}</loc></url>`).join("\n");
-
-const cases = conformanceCases("sitemap");
-if (cases !== null) {
-  for (const c of cases) {
-    if (c.taste === true) continue;
-    test(`conformance ${c.id} ${c.kind}${c.note === undefined ? "" : `: ${c.note}`}`, () => {
-      if (c.kind === "date") {
-        const text: string = c.input.lastmod ?? c.input.pubDate;
-        const epoch = parseSitemapDate(text);
-        const want: string | null = c.expected;
-        if (want === null) return assert.equal(epoch, null);
-        assert.notEqual(epoch, null, text);
-        const iso = new Date(epoch ?? 0).toISOString();
-        if (want.includes("T")) assert.equal(epoch, Date.parse(want));
-        else assert.equal(iso.slice(0, 10), want);
-        return;
-      }
-      if (c.kind === "cross-submit") {
-        const named: string[] = c.input.announcedByRobotsOf ?? [];
-        const urls: string[] = c.input.urls;
-        const by = c.input.level === "registrable-domain" ? siteOf : undefined;
-        assert.equal(urls.filter((url) => mayList(c.input.sitemapUrl, url, named, by)).length, c.expected.acceptedCount);
-        return;
-      }
-      assert.equal(c.kind, "parse");
-      const { input, expected } = c;
-      const body = input.bodyBase64 === undefined ? Buffer.from(input.body) : Buffer.from(input.bodyBase64, "base64");
-      const found = read(body, { url: input.url, contentType: input.contentType ?? null });
-      const locs = expected.type === "index" ? found.sitemaps : found.locs;
-      assert.equal(found.result.kind, expected.type);
-      assert.equal(found.result.error !== null, expected.error === true, `error: ${found.result.error}`);
-      if (expected.count !== undefined) assert.equal(locs.length, expected.count);
-      if (expected.locs !== undefined) assert.deepEqual(locs, expected.locs);
-      if (expected.alternates !== undefined) assert.deepEqual([...new Set(found.alternates)].sort(), [...new Set<string>(expected.alternates)].sort());
-      if (expected.lastmods !== undefined) {
-        const want: (string | null)[] = expected.lastmods;
-        assert.deepEqual(
-          found.facts.map((f) => f.lastmod),
-          want.map((w) => (w === null ? null : Date.parse(w))),
-        );
-      }
-      if (expected.urls !== undefined) {
-        assert.deepEqual(
-          found.locs.map((loc, i) => ({ loc, ...found.facts[i] })),
-          expected.urls.map((u: { loc: string; lastmod?: string; changefreq?: string; priority?: number }) => ({
-            loc: u.loc,
-            lastmod: u.lastmod === undefined ? null : Date.parse(u.lastmod),
-            changefreq: u.changefreq ?? null,
-            priority: u.priority ?? null,
-          })),
-        );
-      }
-    });
-  }
-  const choices = cases.filter((c) => c.taste === true && c.kind === "parse");
-  const agree = choices.filter((c) => {
-    const found = read(c.input.body ?? Buffer.from(c.input.bodyBase64, "base64"), { url: c.input.url, contentType: c.input.contentType ?? null });
-    return JSON.stringify([...found.locs, ...found.sitemaps]) === JSON.stringify(c.expected.locs);
-  });
-  console.log(`sitemap: ${agree.length} of ${choices.length} matters of taste chosen as in the source`);
-}
 
 test("F079 a gzipped sitemap is known by its first bytes, whatever the type; the text form and two layers too", () => {
   const list = ["http://h/1", "http://h/2", "http://h/3"];
@@ -184,7 +79,7 @@ test("F083 empty, relative and hopeless locs lose no other entry", () => {
   assert.deepEqual([found.result.rejected, found.result.error], [5, null]);
 });
 
-test("F084 a large sitemap is read in slices with the loop in between, and its strings do not keep it alive", async () => {
+test("F084 a large sitemap is read in slices with the loop in between", async () => {
   const image = "<image:image><image:loc>http://h/some/long/path/of/an/image/0.jpg</image:loc></image:image>\n".repeat(4);
   const body = Buffer.from(urlset(Array.from({ length: 50_000 }, (_, i) => `<url><loc>http://h/page/${i}</loc>\n${image}</url>`).join("\n")));
   for (const bytes of [body, gzipSync(body)]) {
