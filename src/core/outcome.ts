@@ -9,6 +9,8 @@ export interface ResponseHeaders {
   get(name: string): string | null;
   /** One entry per header line of that name. */
   all(name: string): readonly string[];
+  /** Every name there is, in the order of the answer. */
+  names(): readonly string[];
 }
 
 /** A whole answer. `body` is decoded (content coding removed) and bounded by maxBodySize; it may be a view into a pooled buffer: do not keep it past the settle. */

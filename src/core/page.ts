@@ -15,6 +15,8 @@ export interface Extraction {
   readonly charsetSource: CharsetSource | null;
   readonly title: string | null;
   readonly canonical: string | null;
+  /** Against what the document's references were resolved, where its base element says so; absent: the page's own URL. */
+  readonly base?: string;
   /** Canonical URLs (rules/url.ts), distinct, page order: header Link first, then the document. */
   readonly links: readonly string[];
   /** Those of `links` that every occurrence marks rel=nofollow. */

@@ -114,8 +114,12 @@ function all(this: HeldHeaders, name: string): readonly string[] {
   return value === undefined ? [] : typeof value === "string" ? [value] : value;
 }
 
-/** A view of the parsed fields; shares its two functions, so that a response costs one small object. */
+function names(this: HeldHeaders): readonly string[] {
+  return Object.keys(this.raw);
+}
+
+/** A view of the parsed fields; shares its functions, so that a response costs one small object. */
 export function responseHeaders(raw: RawHeaders): ResponseHeaders {
-  const held: HeldHeaders = { raw, get, all };
+  const held: HeldHeaders = { raw, get, all, names };
   return held;
 }

@@ -37,6 +37,8 @@ interface Work {
 interface Facts {
   readonly charset: Charset | null;
   readonly title: string | null;
+  /** Set only where a base element moved it. */
+  readonly base: string | null;
 }
 
 const NONE: readonly string[] = [];
@@ -49,11 +51,14 @@ export const extractPage: ExtractPage = (response, url, options) => {
   const work: Work = { url, options, collector: createCollector(options.images), statements: [] };
   readHeaders(response, work);
   const facts =
-    kind === "html" || kind === "xhtml" ? readHtml(bytes, kind, type.charset, work) : { charset: charsetOf(kind, bytes, type.charset), title: null };
+    kind === "html" || kind === "xhtml"
+      ? readHtml(bytes, kind, type.charset, work)
+      : { charset: charsetOf(kind, bytes, type.charset), title: null, base: null };
   return {
     charset: facts.charset?.name ?? null,
     charsetSource: facts.charset?.source ?? null,
     title: facts.title,
+    ...(facts.base === null ? {} : { base: facts.base }),
     ...work.collector.result(),
     robots: work.statements.length === 0 ? NONE : robotsDirectives(work.statements, options.robotsToken),
   };
@@ -117,10 +122,11 @@ function readHtml(bytes: Buffer, kind: "html" | "xhtml", label: string | null, w
   }
   const reader = createTextReader(document, document === bytes ? charset.name : "utf-8");
   readMetas(found, reader, work);
-  addReferences(found, reader, createResolver(baseOf(found, reader, work.url, charset.name), charset.name, work.options.maxUrlLength), work.collector);
+  const base = baseOf(found, reader, work.url, charset.name);
+  addReferences(found, reader, createResolver(base, charset.name, work.options.maxUrlLength), work.collector);
   const title = titleOf(found, reader);
   releaseReferences(found);
-  return { charset, title };
+  return { charset, title, base: base === work.url ? null : base };
 }
 
 function transcoded(bytes: Buffer, encoding: string): Buffer {

@@ -9,7 +9,7 @@ export function htmlResponse(
   const bytes = typeof body === "string" ? Buffer.from(body, "utf8") : body;
   return {
     status: 200,
-    headers: { get: (name) => headers[name]?.join(", ") ?? null, all: (name) => headers[name] ?? [] },
+    headers: { get: (name) => headers[name]?.join(", ") ?? null, all: (name) => headers[name] ?? [], names: () => Object.keys(headers) },
     contentType,
     body: bytes,
     wireBytes: bytes.length,

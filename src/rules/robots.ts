@@ -138,6 +138,12 @@ export function parseRobots(text: string): Robots {
   return collect.result();
 }
 
+/** The name whose groups hold for a product token: its own, else `*` (RFC 9309 §2.2.1); null when no group speaks to it. */
+export function groupFor(robots: Robots, productToken: string): string | null {
+  const token = productToken.toLowerCase();
+  return robots.agents.has(token) ? token : robots.agents.has("*") ? "*" : null;
+}
+
 /** The rules for a product token: all groups that name it, else all groups for "*" (RFC 9309 §2.2.1). */
 function rulesFor(robots: Robots, productToken: string): RuleSet {
   const known = robots.compiled.get(productToken);

@@ -140,7 +140,11 @@ function cookieFor(host: string, name: string): Cookie {
 }
 
 function headersOf(fields: Readonly<Record<string, string | null>>): ResponseHeaders {
-  return { get: (name) => fields[name] ?? null, all: (name) => (fields[name] == null ? [] : [fields[name]]) };
+  return {
+    get: (name) => fields[name] ?? null,
+    all: (name) => (fields[name] == null ? [] : [fields[name]]),
+    names: () => Object.keys(fields).filter((name) => fields[name] != null),
+  };
 }
 
 export function createTestWeb(options: GraphOptions, clock: Clock): TestWeb {
