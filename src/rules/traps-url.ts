@@ -122,24 +122,19 @@ export function withoutSession(url: string, strict = false): string {
   return out;
 }
 
-/** Months since the year 0. */
-const DATE_IN_PATH = /[/=_-](\d{4})[/-](\d{1,2})(?:[/-]\d{1,2})?(?=[/?&#._-]|$)|[/=_-](\d{4})(\d{2})(?:[0-3]\d)?(?=[/?&#.]|$)/;
-const YEAR_IN_QUERY = /[?&](?:[a-z_]*y(?:ear|r|yyy)?)=(\d{4})(?=&|$)/i;
-const MONTH_IN_QUERY = /[?&](?:[a-z_]*mo?n?(?:th|m)?)=(\d{1,2})(?=&|$)/i;
+const DATE_IN_PATH = /[/=_-](\d{4})[/-](?:0?[1-9]|1[0-2])(?:[/-]\d{1,2})?(?=[/?&#._-]|$)|[/=_-](\d{4})(?:0[1-9]|1[0-2])(?:[0-3]\d)?(?=[/?&#.]|$)/;
+const YEAR_IN_QUERY = /[?&](?:[a-z]+_)?(?:[a-z]*year|yyyy|yr|(y))=(\d{4})(?=&|$)/i;
+const MONTH_IN_QUERY = /[?&](?:[a-z]+_)?(?:[a-z]*month|mm|mon|mo|m)=(?:0?[1-9]|1[0-2])(?=&|$)/i;
 
-/** Month that the URL names (year × 12 + month, January 0), or null. Any four digits may be a year: the caller judges what is near to what. */
-export function monthIn(url: string): number | null {
+/** The year of a date in the URL (a year and a month next to each other, or parameters of that name), or null. Thread 2030, page 11 has one too: the caller judges. */
+export function yearIn(url: string): number | null {
   const path = url.indexOf("/", 8);
   const text = path < 0 ? "" : url.slice(path);
   if (!/\d{4}/.test(text)) return null;
   const found = DATE_IN_PATH.exec(text);
-  let year = Number(found?.[1] ?? found?.[3]);
-  let month = Number(found?.[2] ?? found?.[4]);
-  if (found === null) {
-    year = Number(YEAR_IN_QUERY.exec(text)?.[1]);
-    month = Number(MONTH_IN_QUERY.exec(text)?.[1] ?? 1);
-  }
-  return year > 0 && month >= 1 && month <= 12 ? year * 12 + month - 1 : null;
+  if (found !== null) return Number(found[1] ?? found[2]);
+  const named = YEAR_IN_QUERY.exec(text);
+  return named === null || (named[1] !== undefined && !MONTH_IN_QUERY.test(text)) ? null : Number(named[2]);
 }
 
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?![0-9a-z])/iy;

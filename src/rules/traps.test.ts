@@ -1,29 +1,9 @@
-/** The trap zoo: webs without end must end with their useful pages all there; honest sites must lose nothing. And single URLs, against the conformance data. */
+/** The trap zoo: webs without end must end with their useful pages all there; honest sites must lose nothing. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { TRAP_LIMITS } from "./traps.ts";
-import { monthIn, mostUses, repeatsInARow, templateOf, urlParts, withoutSession } from "./traps-url.ts";
 import { crawlZoo, lotOf, range, STARTED_AT, type Web, zooTraps } from "./traps-zoo.ts";
-import { conformanceCases } from "./url-conformance.ts";
-
-const cases = conformanceCases("traps");
-for (const c of cases ?? []) {
-  if (c.kind === "deep-html" || c.taste === true) continue;
-  test(`conformance ${c.id} ${c.kind}: ${c.input.url}`, () => {
-    if (c.kind === "session-id") return assert.equal(withoutSession(c.input.url), c.expected.normalizedQuery);
-    assert.equal(c.kind, "path");
-    const { directories, segments } = urlParts(c.input.url);
-    const { maxRepetitions, maxPathDepth } = c.input;
-    const trap =
-      maxRepetitions !== undefined
-        ? repeatsInARow(directories, maxRepetitions)
-        : maxPathDepth !== undefined
-          ? segments.length > maxPathDepth
-          : mostUses(directories) > 2;
-    assert.equal(trap, c.expected.trap);
-  });
-}
 
 /** Every page of the honest site is visited and nothing is refused. */
 function assertHonest(web: Web, seed: string, pages: number, settings: Parameters<typeof crawlZoo>[2] = {}): void {
@@ -53,7 +33,8 @@ test("trap: a calendar by months and by days, onwards and backwards", () => {
   const step =
     (months: number): Web =>
     (url) => {
-      const month = monthIn(url);
+      const found = /(\d{4})[-/](\d\d)/.exec(url);
+      const month = found === null ? null : Number(found[1]) * 12 + Number(found[2]) - 1;
       if (month === null) return [];
       const near = [month + months, month - months].map((m) => `${Math.floor(m / 12)}/${String((m % 12) + 1).padStart(2, "0")}`);
       return near.map((text) =>
@@ -76,7 +57,8 @@ test("trap: a calendar by months and by days, onwards and backwards", () => {
   assertEnds(named, "http://h.example/c?year=2026&month=11", "calendarYears", 100);
 });
 
-test("trap: a counter without end", () => {
+test("F046 trap: a counter without end", () => {
+  assertEnds((url) => [`http://h.example/cal?y=${Number(url.slice(23)) + 1}`], "http://h.example/cal?y=1", "chain", 5100);
   assertEnds((url) => [`http://h.example/item/${Number(url.slice(22)) + 1 || 1}`], "http://h.example/item/1", "chain", 5100);
   const bush: Web = (url) => [1, 2, 3].map((k) => `http://h.example/n/${(Number(url.slice(19)) || 1) * 3 + k}`);
   assertEnds(bush, "http://h.example/n/1", "template", 22_000);
@@ -229,6 +211,21 @@ test("honest: archives by day from 1851 to now, a blog by date, and part numbers
   assertHonest(parts, "http://x.example/", 1201);
 });
 
+test("honest: threads by number and page, which look like years and months, and know their neighbours", () => {
+  const t = "http://t.example";
+  const threads: Web = (url) => {
+    const [, id, page] = (/\/thread\/(\d+)\/(\d+)$/.exec(url) ?? []).map(Number);
+    if (id === undefined || page === undefined) return range(3000).map((i) => `${t}/thread/${i}/1`);
+    return [id - 1, id + 1]
+      .filter((n) => n >= 0 && n < 3000)
+      .map((n) => `${t}/thread/${n}/1`)
+      .concat(page < 12 ? [`${t}/thread/${id}/${page + 1}`] : []);
+  };
+  assertHonest(threads, `${t}/`, 36_001);
+  const stories: Web = (url) => range(3).map((d) => `http://s.example/?story=${(Number(url.split("=")[1] ?? 1500) + d) % 3000}`);
+  assertHonest(stories, "http://s.example/", 3001);
+});
+
 test("honest: documentation in 40 languages and versions, packages, shards, digests, many names", () => {
   const docs: Web = (url) =>
     url === "http://d.example/"
@@ -332,27 +329,6 @@ test("with its memory full it refuses nothing that it could not judge by the URL
   for (let i = 0; i < 1000; i++) assert.equal(traps.verdict(`http://h${i}.example/n/${i}`, "http://h.example/n/0", 2), null);
   assert.equal(traps.verdict("http://h.example/a/b/a/b/a/b/a/b/a/b/", "http://h.example/", 2)?.name, "repeats");
   assert.ok(traps.snapshot().filter.parts.reduce((sum, part) => sum + part.length, 0) <= 20_000);
-});
-
-test("templates: what varies is taken out", () => {
-  assert.equal(templateOf("https://h/t/12/page-3?b=1&a=2"), "https://h/t/N/page-N?a&b");
-  assert.equal(templateOf("https://h1/about"), null);
-  assert.equal(templateOf("https://h/x/6ba7b810-9dad-11d1-80b4-00c04fd430c8"), "https://h/x/H");
-  assert.equal(templateOf("https://h/x/da39a3ee5e6b4b0d3255bfef95601890afd80709.html"), "https://h/x/H.html");
-  assert.equal(templateOf("https://h/?x[0]=1&x[12]=2"), "https://h/?x[N]&x[N]");
-});
-
-test("session ids: what only looks like one stays", () => {
-  for (const url of [
-    "http://h/?sid=12",
-    "http://h/story?sid=20/01/01/123",
-    "http://h/?session=morning",
-    "http://h/?s=search+words+that+are+long",
-    "http://h/assist?side=left",
-    "http://h/a?addressid=0123456789abcdef",
-  ])
-    assert.equal(withoutSession(url, true), url);
-  assert.equal(withoutSession("http://h/?s=0123456789abcdef0123456789abcdef&t=1", true), "http://h/?t=1");
 });
 
 test("property: any two canonical URLs have a verdict, and it does not change", () => {

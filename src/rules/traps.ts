@@ -4,7 +4,7 @@
  */
 import type { EpochMs } from "../core/clock.ts";
 import { createHashFilter, type SavedFilter } from "./traps-filter.ts";
-import { keyOf, monthIn, mostPairs, mostUses, repeatsInARow, templateOf, type UrlParts, urlParts, withoutSession } from "./traps-url.ts";
+import { keyOf, mostPairs, mostUses, repeatsInARow, templateOf, type UrlParts, urlParts, withoutSession, yearIn } from "./traps-url.ts";
 
 /** Every rule is lifted by null. */
 export interface TrapLimits {
@@ -22,7 +22,7 @@ export interface TrapLimits {
   readonly keyRepeats: number | null;
   /** 1: a page is taken once, whatever session id its URL carries. */
   readonly sessions: number | null;
-  /** Calendars are followed this many years beyond the start of the crawl, and back to the year 1800. */
+  /** Calendars are followed to the end of the year this many years after the start of the crawl, and back to 1800. */
   readonly calendarYears: number | null;
   /** URLs of one template that were found on pages of that template; 50 more for each found elsewhere. */
   readonly template: number | null;
@@ -121,9 +121,9 @@ const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_COUNTERS = 50_000;
 /** Shops and forums reach their pages from lists: each page found there vouches for this many found along the pages themselves. */
 const VOUCHED = 50;
-const LAST_YEARS = 8;
 const FIRST_YEAR = 1800;
-const PAST_YEARS = 200;
+const BELT_AHEAD = 10;
+const BELT_BACK = 200;
 const MIN_KEYS = 4;
 const MAX_KEYS = 12;
 
@@ -232,16 +232,14 @@ export function createTraps(options: TrapOptions): Traps {
     return null;
   }
 
+  /** A step from one year to the next (or the one before) within a belt that calendars cannot leap over. Beyond it four digits are the number of something. */
   function calendarRule(url: string, referrer: string): boolean {
     if (limits.calendarYears === null) return false;
-    const month = monthIn(url);
-    if (month === null) return false;
-    const last = (new Date(startedAt).getUTCFullYear() + limits.calendarYears) * 12 + new Date(startedAt).getUTCMonth();
-    // A belt that calendars cannot step over. Beyond it numbers are no years but parts, and mean nothing.
-    const beyond = (month > last && month <= last + LAST_YEARS * 12) || (month < FIRST_YEAR * 12 && month >= (FIRST_YEAR - PAST_YEARS) * 12);
-    if (!beyond) return false;
-    const before = monthIn(referrer);
-    return before !== null && Math.abs(month - before) <= 12;
+    const year = yearIn(url);
+    if (year === null) return false;
+    const ahead = year - new Date(startedAt).getUTCFullYear() - limits.calendarYears;
+    if (ahead > 0 && ahead <= BELT_AHEAD) return yearIn(referrer) === year - 1;
+    return year < FIRST_YEAR && year >= FIRST_YEAR - BELT_BACK && yearIn(referrer) === year + 1;
   }
 
   function templateRule(url: string, template: string | null, referrer: string, depth: number, tell: Telling): TrapRule | null {
