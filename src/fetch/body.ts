@@ -43,7 +43,7 @@ const UNSUPPORTED: ReadonlySet<string> = new Set(["compress", "x-compress", "dcb
 const NONE: Codings = { kind: "none" };
 const SINGLE: ReadonlyMap<string, Codings> = new Map([...NAMES].map(([name, coding]) => [name, { kind: "list", codings: [coding] }]));
 
-/** Reads Content-Encoding, one entry per header line. Names nobody knows (a charset, "none") are mislabels: the body is taken as not encoded. */
+/** Reads Content-Encoding, one entry per header line; parameters, which it does not have, are passed over. Names nobody knows (a charset, "none") are mislabels: the body is taken as not encoded. */
 export function parseCodings(field: string | readonly string[] | undefined): Codings {
   if (field === undefined) return NONE;
   const text = typeof field === "string" ? field : field.join(",");
@@ -51,7 +51,7 @@ export function parseCodings(field: string | readonly string[] | undefined): Cod
   if (single) return single;
   const codings: Coding[] = [];
   for (const part of text.split(",")) {
-    const name = part.trim().toLowerCase();
+    const name = part.replace(/;.*/, "").trim().toLowerCase();
     if (UNSUPPORTED.has(name)) return { kind: "unsupported", message: `the content coding ${name} is not supported` };
     const coding = NAMES.get(name);
     if (coding) codings.push(coding);
@@ -225,10 +225,14 @@ function looksLikeText(wire: Uint8Array): boolean {
   return true;
 }
 
+/** Markup or JSON begins in plain ASCII for so many bytes. */
+const MARKUP_BYTES = 16;
+
 /** Markup or JSON for sure: what deflate and brotli, which have no fixed first bytes, failed to read was then never encoded. */
 function looksLikePage(wire: Uint8Array): boolean {
-  if (wire.byteLength < 8 || !looksLikeText(wire)) return false;
   let i = wire[0] === 0xef && wire[1] === 0xbb && wire[2] === 0xbf ? 3 : 0;
   while (i < wire.byteLength && wire[i]! <= 0x20) i++; // i is within
+  if (wire.byteLength < i + MARKUP_BYTES || !looksLikeText(wire)) return false;
+  if (wire.subarray(i, i + MARKUP_BYTES).some((byte) => byte > 0x7e)) return false;
   return wire[i] === 0x3c || wire[i] === 0x7b || wire[i] === 0x5b;
 }

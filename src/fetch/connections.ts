@@ -85,7 +85,7 @@ export interface ConnectionOptions {
 }
 
 /** Largest header block that is read; browsers take about as much. */
-const MAX_HEADER_BYTES = 128 * 1024;
+const MAX_HEADER_BYTES = 256 * 1024;
 /** An idle connection is closed after this, or 1 s before the server says it would. */
 const KEEP_ALIVE_MS = 15_000;
 /** Origins without work whose connections and headers are kept. */

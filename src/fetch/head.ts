@@ -13,7 +13,7 @@ export interface HeadFilter {
 }
 
 /** A head that is longer is not ours to judge: undici's own limit refuses it. */
-const MAX_HELD = 128 * 1024;
+const MAX_HELD = 256 * 1024;
 const CR = 0x0d;
 const LF = 0x0a;
 
@@ -45,6 +45,12 @@ export function createHeadFilter(): HeadFilter {
           held = bytes;
           return null;
         }
+        if (!hasPlainStatusLine(bytes)) {
+          const plain = withPlainStatusLine(bytes);
+          if (plain === null) break;
+          bytes = plain;
+          continue;
+        }
         // 1xx are no answers (RFC 9110 §15.2); 101 nobody asked for, which undici refuses.
         if (bytes[9] === 0x31 && bytes.toString("latin1", 9, 12) !== "101") {
           bytes = bytes.subarray(end);
@@ -59,8 +65,26 @@ export function createHeadFilter(): HeadFilter {
   };
 }
 
+/** A status line as it should be, or in one of the forms that browsers read: another version, more blanks, lower case, that of radio servers. */
+const STATUS_LINE = /^(?:HTTP\/\d(?:\.\d)?|ICY)[ \t]+(\d{3})[ \t]*(?=[\r\n]|[^\d])/i;
+
 function startsLikeAnswer(bytes: Buffer): boolean {
-  return bytes[0] === 0x48 && bytes[1] === 0x54 && bytes[2] === 0x54 && bytes[3] === 0x50 && bytes[4] === 0x2f && bytes[8] === 0x20;
+  return hasPlainStatusLine(bytes) || /^(?:HTTP\/|ICY )/i.test(bytes.toString("latin1", 0, 5));
+}
+
+/** `HTTP/1.1 2…` or `HTTP/1.0 2…`. */
+function hasPlainStatusLine(bytes: Buffer): boolean {
+  const isHttp = bytes[0] === 0x48 && bytes[1] === 0x54 && bytes[2] === 0x54 && bytes[3] === 0x50 && bytes[4] === 0x2f;
+  const minor = bytes[7];
+  return isHttp && bytes[5] === 0x31 && bytes[6] === 0x2e && (minor === 0x31 || minor === 0x30) && bytes[8] === 0x20 && bytes[9] !== 0x20 && bytes[9] !== 0x09;
+}
+
+/** Of a version we do not speak the highest we do is taken (RFC 9110 §2.5). Null: this is no status line. */
+function withPlainStatusLine(bytes: Buffer): Buffer | null {
+  const [line, status] = STATUS_LINE.exec(bytes.toString("latin1", 0, 64)) ?? [];
+  if (line === undefined) return null;
+  const version = /^ICY|^HTTP\/1\.0/i.test(line) ? "HTTP/1.0" : "HTTP/1.1";
+  return Buffer.concat([Buffer.from(`${version} ${status} `), bytes.subarray(line.length)]);
 }
 
 /** Index behind the empty line; −1 when it has not come. */
@@ -92,12 +116,17 @@ function inOrder(bytes: Buffer, end: number): boolean {
     if ((length === 14 && initial === 0x63) || (length === 17 && initial === 0x74)) {
       const name = bytes.toString("latin1", at, colon).toLowerCase();
       if (name === "content-length") {
-        const digit = bytes[last - 2]!; // before the line end
-        if (digit < 0x30 || digit > 0x39 || framed++ > 0) return false;
+        if (framed++ > 0 || !isNumber(bytes, colon + 1, last - 1)) return false;
       } else if (name === "transfer-encoding" && framed++ > 0) return false;
     }
     at = last + 1;
   }
+  return true;
+}
+
+/** Digits, after one blank or none. */
+function isNumber(bytes: Buffer, start: number, end: number): boolean {
+  for (let i = bytes[start] === 0x20 ? start + 1 : start; i < end; i++) if (bytes[i]! < 0x30 || bytes[i]! > 0x39) return false; // i < end
   return true;
 }
 

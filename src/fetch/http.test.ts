@@ -154,6 +154,11 @@ test("F016 F017 F018 heads that break the grammar are read as browsers read them
     ["a folded line", "HTTP/1.1 200 OK\r\nX-Long: a\r\n  b\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello"],
     ["both lengths", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"],
     ["equal lengths", "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5  \r\n\r\nhello"],
+    ["a list of equal lengths", "HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nhello"],
+    ["another version", "HTTP/1.2 200 OK\r\nContent-Length: 5\r\n\r\nhello"],
+    ["a version without a point", "HTTP/2 200\r\nContent-Length: 5\r\n\r\nhello"],
+    ["a radio server's status line", "ICY 200 OK\r\nContent-Type: text/html\r\n\r\nhello"],
+    ["lower case and two blanks", "http/1.1  200 OK\nContent-Length: 5\n\nhello"],
     ["an interim answer", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"],
   ];
   for (const [name, bytes] of cases) {
@@ -178,7 +183,9 @@ test("what no server can mean fails alone", async () => {
     "HTTP/1.1 99 Odd\r\nContent-Length: 5\r\n\r\nhello",
     "HTTP/1.1 000 Odd\r\nContent-Length: 5\r\n\r\nhello",
     "HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello",
-    "HTTP/3.7 200 OK\r\n\r\nhello",
+    "HTTP/31 200 OK\r\n\r\nhello",
+    "HTTP/1.1 2000 OK\r\n\r\nhello",
+    "HTTP/1.1 20 OK\r\n\r\nhello",
     "SSH-2.0-OpenSSH_9.2p1\r\n",
     "<html>hello</html>",
     "\x15\x03\x01\x00\x02\x02\x16",

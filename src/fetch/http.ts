@@ -206,7 +206,9 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     const length = rawField(raw, "content-length");
     const known = transfer === undefined && typeof length === "string" ? Number(length) : null;
     const empty = status === 204 || status === 304 || job.exchange.request.rest?.method === "HEAD";
-    if (!empty && (known === null ? job.use === "skip" : known > DRAIN_BYTES)) complete(job, false);
+    // A body that only the end of the connection ends saves no connection; that of a redirect in chunks is short as a rule.
+    const unending = known === null && (transfer === undefined || job.use === "skip");
+    if (!empty && (unending || (known ?? 0) > DRAIN_BYTES)) complete(job, false);
   }
 
   function onBody(job: Job, piece: Uint8Array): void {
