@@ -142,6 +142,12 @@ test("F053 F066 meta refresh in its forms; within noscript it is none", () => {
   assert.deepEqual(links('<noscript><meta http-equiv=refresh content="0;url=/no"></noscript>'), []);
 });
 
+test("a Refresh field is read as its meta element is, and for bodies of any type", () => {
+  assert.deepEqual(links("<base href=/other/>", { headers: { refresh: ["0; url=t1"] } }), ["/d/t1"]);
+  assert.deepEqual(links("", { type: "image/png", headers: { refresh: ["5;URL='/t2'"] } }), ["/t2"]);
+  assert.deepEqual(links("", { headers: { refresh: ["30"] } }), []);
+});
+
 test("nofollow holds where every occurrence of a link says so", () => {
   const found = page(
     '<a href=/n rel="x NoFollow"><a href=/n rel=nofollow><a href=/b rel=nofollow><a href=/b><a href=/c><a href=/c rel=nofollow><a href=/u rel=ugc><a href=/s rel=sponsored>',

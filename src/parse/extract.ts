@@ -91,13 +91,16 @@ function charsetOf(kind: DocumentKind, bytes: Buffer, label: string | null): Cha
   return declaredCharset(bytes, label, isXml ? "xml" : kind) ?? (isXml ? { name: "utf-8", source: "default" } : impliedCharset(bytes, null));
 }
 
-/** Link and X-Robots-Tag speak for bodies of any type. Their URLs are relative to the URL of the page, whatever its base element says. */
+/** Link, Refresh and X-Robots-Tag speak for bodies of any type. Their URLs are relative to the URL of the page, whatever its base element says. */
 function readHeaders(response: FetchedResponse, work: Work): void {
   const robots = response.headers.all("x-robots-tag");
   if (robots.length > 0) work.statements.push(...parseXRobotsTag(robots.map((line) => line.slice(0, MAX_DIRECTIVES_BYTES))));
   const lines = response.headers.all("link");
-  if (lines.length === 0) return;
+  const refresh = response.headers.get("refresh");
+  if (lines.length === 0 && refresh === null) return;
   const resolver = createResolver(work.url, null, work.options.maxUrlLength);
+  const next = refresh === null ? null : (parseRefresh(refresh)?.url ?? null);
+  if (next !== null) work.collector.link(resolver.resolve(decodeFieldValue(next)), next, false);
   for (const { href, rels } of parseLinkHeader(lines)) addRelated(work.collector, resolver, decodeFieldValue(href), rels);
 }
 

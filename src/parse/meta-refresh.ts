@@ -1,4 +1,4 @@
-/** The content of `<meta http-equiv=refresh>` (HTML Standard §4.2.5.3, shared declarative refresh steps). */
+/** The content of `<meta http-equiv=refresh>`, and of the Refresh field, which is read in the same way (HTML Standard §4.2.5.3, shared declarative refresh steps). */
 
 export interface Refresh {
   /** Whole seconds. */
