@@ -1,12 +1,14 @@
 /** Records to JSON Lines in one buffer, byte for byte what JSON.stringify gives. Writes no file. */
 import type { PageRecord } from "../core/records.ts";
 
-/** What a line is appended to: a buffer that grows with its largest content and is emptied by its owner. */
+/** What lines are appended to: a buffer that grows with its largest content and is emptied by its owner. */
 export interface LineBuffer {
   /** Bytes held. */
   readonly size: number;
   text(part: string): void;
-  /** A view of what is held, valid until the next `text`; the buffer is empty afterwards. */
+  /** Appends these bytes of another buffer. */
+  copy(source: Uint8Array, from: number, to: number): void;
+  /** A view of what is held, valid until the next `text` or `copy`; the buffer is empty afterwards. */
   take(): Uint8Array;
 }
 
@@ -15,19 +17,27 @@ const USUAL_BYTES = 128 * 1024;
 export function lineBuffer(): LineBuffer {
   let bytes = Buffer.allocUnsafe(USUAL_BYTES);
   let size = 0;
+
+  function makeRoom(most: number): void {
+    if (most <= bytes.length) return;
+    const larger = Buffer.allocUnsafe(Math.max(most, bytes.length * 2));
+    bytes.copy(larger, 0, 0, size);
+    bytes = larger;
+  }
+
   return {
     get size() {
       return size;
     },
     text(part) {
       // A UTF-16 unit takes at most three bytes in UTF-8.
-      const most = size + part.length * 3;
-      if (most > bytes.length) {
-        const larger = Buffer.allocUnsafe(Math.max(most, bytes.length * 2));
-        bytes.copy(larger, 0, 0, size);
-        bytes = larger;
-      }
+      makeRoom(size + part.length * 3);
       size += bytes.write(part, size);
+    },
+    copy(source, from, to) {
+      makeRoom(size + to - from);
+      bytes.set(source.subarray(from, to), size);
+      size += to - from;
     },
     take() {
       const taken = bytes.subarray(0, size);
@@ -54,13 +64,13 @@ function encoded(value: unknown): string | undefined {
 const NOT_ASCII = /[^\u0000-\u007f]/;
 
 /**
- * Appends a page record as one line, with these fields in this order, or all of the record.
+ * Appends a page record as one line, with these fields in this order, or all of the record. `end` follows it.
  * The links are a piece of their own when the title is not ASCII: it would make the engine treat the whole line, links and all, as two-byte text
  * (60 links: 5 µs instead of 8; with an ASCII title JSON.stringify takes 3).
  */
-export function appendPage(line: LineBuffer, page: PageRecord, fields: readonly string[] | null): void {
+export function appendPage(line: LineBuffer, page: PageRecord, fields: readonly string[] | null, end = "\n"): void {
   if (fields === null && !NOT_ASCII.test(page.title ?? "")) {
-    appendRecord(line, page);
+    appendRecord(line, page, end);
     return;
   }
   let part = "";
@@ -78,10 +88,10 @@ export function appendPage(line: LineBuffer, page: PageRecord, fields: readonly 
     } else part += `${separator}"${field}":${json}`;
     separator = ",";
   }
-  line.text(separator === "{" ? "{}\n" : `${part}}\n`);
+  line.text(separator === "{" ? `{}${end}` : `${part}}${end}`);
 }
 
-/** Appends any other record as one line. */
-export function appendRecord(line: LineBuffer, record: object): void {
-  line.text(`${JSON.stringify(record)}\n`);
+/** Appends any other record as one line. `end` follows it. */
+export function appendRecord(line: LineBuffer, record: object, end = "\n"): void {
+  line.text(`${JSON.stringify(record)}${end}`);
 }

@@ -1,30 +1,38 @@
-/** A file of whole lines: opened with the first one, written in batches, cut back to the last whole line when the disk fails. Knows nothing of records. */
-import { accessSync, closeSync, constants, fstatSync, ftruncateSync, openSync, statSync, writeSync } from "node:fs";
+/** A file that only grows: opened with its first bytes, cut back to the last whole record when the disk fails, continued at a committed offset. Knows no format. */
+import { accessSync, closeSync, constants, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { realClock } from "../core/clock.ts";
 import { CrawlError } from "../core/errors.ts";
-import { type LineBuffer, lineBuffer } from "../rules/lines.ts";
 
-/** Plain text goes out in batches of about this many bytes. */
-const BATCH_BYTES = 64 * 1024;
-/** A gzip member holds about this much text: larger gains nothing, and a torn file loses at most its last member. */
-const MEMBER_BYTES = 1024 * 1024;
-/** A slow crawl's lines are seen at the latest with the first write after so long. */
-const STALE_MS = 250;
+/** Where a file stands. `mark`: a checksum of the bytes just before, by which another run's file is told from this one's. */
+export interface FileState {
+  readonly bytes: number;
+  readonly mark: number;
+}
 
-export interface LineFile {
-  /** Append whole lines here, then call `settle`. */
-  readonly lines: LineBuffer;
-  /** Hands the lines on when enough came together. Throws CrawlError `output-unwritable`. */
-  settle(): void;
-  flush(): void;
-  /** Idempotent. A file that got no line, although settle was called, is replaced by an empty one. */
+export interface AppendFile {
+  /** Bytes of it that are whole records. */
+  readonly length: number;
+  /** `ends`: offsets in `bytes` at which a record ends, ascending; a batch that fails is cut back to the last of them that was written, else to its start. */
+  append(bytes: Uint8Array, ends: readonly number[]): void;
+  /** Waits until all of it is on the disk. */
+  sync(): void;
+  state(): FileState;
+  /** Makes it an empty file, if it was not opened before. */
+  create(): void;
   close(): void;
 }
 
-function unwritable(path: string, cause: unknown): CrawlError {
-  const why = cause instanceof Error ? cause.message.replace(/, (?:open|write|access|stat|ftruncate)\b.*$/, "") : String(cause);
+/** The mark covers so many bytes. */
+const MARK_BYTES = 64;
+
+export function unwritable(path: string, cause: unknown): CrawlError {
+  const why = cause instanceof Error ? cause.message.replace(/, (?:open|write|access|stat|ftruncate|fdatasync|fsync)\b.*$/, "") : String(cause);
   return new CrawlError("output-unwritable", `cannot write ${path}: ${why}`, { cause });
+}
+
+/** The file is not the one that the saved state speaks of. */
+export function notAsLeft(path: string, why: string): CrawlError {
+  return new CrawlError("output-unwritable", `cannot go on with ${path}: ${why}; put back the file of that run, or begin again with --fresh`);
 }
 
 /** Fails early, and touches nothing: the folder must be there, and the file or the folder writable. */
@@ -61,74 +69,109 @@ function writeAll(fd: number, bytes: Uint8Array): { written: number; error: unkn
   return { written, error: null };
 }
 
-/** `target`: a path, replaced when the first line is written, or a file descriptor, which stays open. */
-export function lineFile(target: string | number, gzip: boolean): LineFile {
+function markOf(bytes: Uint8Array): number {
+  return process.getBuiltinModule("node:zlib").crc32(bytes);
+}
+
+/** Opens a file as its state left it and undoes what was written since; answers the bytes before the offset. */
+function reopened(path: string, at: FileState): { fd: number; last: Buffer } {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDWR | constants.O_APPEND);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") throw notAsLeft(path, "it is gone since the crawl stopped");
+    throw unwritable(path, error);
+  }
+  try {
+    const { size } = fstatSync(fd);
+    if (size < at.bytes) throw notAsLeft(path, `it has ${size} bytes and had ${at.bytes} when the crawl stopped`);
+    const last = Buffer.alloc(Math.min(MARK_BYTES, at.bytes));
+    readSync(fd, last, 0, last.length, at.bytes - last.length);
+    if (markOf(last) !== at.mark) throw notAsLeft(path, "it was replaced or changed since the crawl stopped");
+    if (size > at.bytes) ftruncateSync(fd, at.bytes);
+    return { fd, last };
+  } catch (error) {
+    closeSync(fd);
+    throw error instanceof CrawlError ? error : unwritable(path, error);
+  }
+}
+
+/** A new file's name is on the disk only when its folder is. Windows has no such call. */
+function syncFolder(path: string): void {
+  if (process.platform === "win32") return;
+  const folder = openSync(dirname(path), constants.O_RDONLY);
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+/**
+ * `target`: a path, replaced with the first bytes, or a file descriptor, which stays open. `at`: where to go on; what lies behind is cut off now.
+ * Throws CrawlError `output-unwritable`; what failed once is not tried again by its owner.
+ */
+export function appendFile(target: string | number, at: FileState | null): AppendFile {
   const name = typeof target === "number" ? "stdout" : target;
-  const lines = lineBuffer();
-  // Loaded when needed, and at once: the settle step waits for nothing.
-  const pack = gzip ? process.getBuiltinModule("node:zlib").gzipSync : null;
-  let fd: number | null = null;
-  /** Bytes in the file, all of them whole lines (or members). */
-  let length = 0;
-  let settled = false;
-  let drainedAt = realClock.now();
-  let closed = false;
-  let failure: CrawlError | null = null;
+  const resumed = at !== null && at.bytes > 0 && typeof target === "string" ? reopened(target, at) : null;
+  let fd = resumed?.fd ?? null;
+  let last: Uint8Array = resumed?.last ?? Buffer.alloc(0);
+  let length = resumed === null ? 0 : (at?.bytes ?? 0);
+  let folderSynced = resumed !== null;
 
   function open(): number {
-    if (fd !== null) return fd;
-    fd = typeof target === "number" ? target : openSync(target, "w");
+    // Appending: after a cut the next byte goes to the end, not to where the last one went.
+    fd ??= typeof target === "number" ? target : openSync(target, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_APPEND, 0o666);
     return fd;
   }
 
-  /** before: whole lines, the first part of the batch · after: whole lines only. Pipes and devices cannot be cut. */
-  function cutBack(opened: number, batch: Uint8Array, written: number): void {
-    if (!fstatSync(opened).isFile()) return;
-    const whole = gzip ? 0 : batch.subarray(0, written).lastIndexOf(10) + 1;
-    ftruncateSync(opened, length + whole);
+  function remember(bytes: Uint8Array): void {
+    length += bytes.length;
+    last = bytes.length >= MARK_BYTES ? Buffer.from(bytes.subarray(-MARK_BYTES)) : Buffer.concat([last, bytes]).subarray(-MARK_BYTES);
   }
 
-  function drain(): void {
-    if (failure !== null) throw failure;
-    if (lines.size === 0) return;
-    drainedAt = realClock.now();
-    const text = lines.take();
-    try {
-      const opened = open();
-      const batch = pack === null ? text : pack(text);
-      const { written, error } = writeAll(opened, batch);
-      if (error !== null) {
-        failure = unwritable(name, error);
-        cutBack(opened, batch, written);
-        throw failure;
+  /** before: whole records, the first part of the batch · after: whole records only. Pipes and devices cannot be cut. */
+  function cutBack(opened: number, batch: Uint8Array, whole: number): void {
+    remember(batch.subarray(0, whole));
+    if (fstatSync(opened).isFile()) ftruncateSync(opened, length);
+  }
+
+  return {
+    get length() {
+      return length;
+    },
+    append(bytes, ends) {
+      try {
+        const opened = open();
+        const { written, error } = writeAll(opened, bytes);
+        if (error === null) return remember(bytes);
+        cutBack(opened, bytes, ends.findLast((end) => end <= written) ?? 0);
+        throw error;
+      } catch (error) {
+        throw unwritable(name, error);
       }
-      length += written;
-    } catch (error) {
-      failure ??= unwritable(name, error);
-      throw failure;
-    }
-  }
-
-  function settle(): void {
-    settled = true;
-    if (failure !== null) throw failure;
-    if (lines.size >= (gzip ? MEMBER_BYTES : BATCH_BYTES) || (!gzip && realClock.now() - drainedAt >= STALE_MS)) drain();
-  }
-
-  function close(): void {
-    if (closed) return;
-    closed = true;
-    try {
-      if (failure === null) drain();
-      if (failure === null && settled) open();
-    } catch (error) {
-      failure ??= unwritable(name, error);
-      throw failure;
-    } finally {
+    },
+    sync() {
+      if (fd === null) return;
+      try {
+        fdatasyncSync(fd);
+        if (!folderSynced && typeof target === "string") syncFolder(target);
+        folderSynced = true;
+      } catch (error) {
+        throw unwritable(name, error);
+      }
+    },
+    state: () => ({ bytes: length, mark: markOf(last) }),
+    create() {
+      try {
+        open();
+      } catch (error) {
+        throw unwritable(name, error);
+      }
+    },
+    close() {
       if (fd !== null && typeof target === "string") closeSync(fd);
       fd = null;
-    }
-  }
-
-  return { lines, settle, flush: drain, close };
+    },
+  };
 }

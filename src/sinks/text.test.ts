@@ -8,8 +8,9 @@ import { gunzipSync } from "node:zlib";
 import type { CrawlError } from "../core/errors.ts";
 import type { Output, PageRecord } from "../core/records.ts";
 import { parseSpec } from "../core/spec.ts";
-import { pagesSink } from "./jsonl.ts";
 import { openSinks } from "./open.ts";
+import { pagesTable } from "./tables.ts";
+import { textSink } from "./text.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-sinks-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -60,10 +61,10 @@ test("each output goes to the files that want it", async () => {
 test("an existing file is replaced with the first record, and not before", async () => {
   const path = at("kept.jsonl");
   writeFileSync(path, "old\n");
-  const unused = pagesSink(path, { which: "all", fields: null });
+  const unused = textSink(path, pagesTable({ which: "all", fields: null }));
   await unused.close();
   assert.equal(readFileSync(path, "utf8"), "old\n");
-  const sink = pagesSink(path, { which: "all", fields: ["url"] });
+  const sink = textSink(path, pagesTable({ which: "all", fields: ["url"] }));
   sink.write([output(page("http://a/"))]);
   sink.flush();
   assert.equal(readFileSync(path, "utf8"), '{"url":"http://a/"}\n');
@@ -73,7 +74,7 @@ test("an existing file is replaced with the first record, and not before", async
 test("a crawl that settled pages but listed none leaves an empty file, not the last run's", async () => {
   const path = at("none.jsonl");
   writeFileSync(path, "old\n");
-  const sink = pagesSink(path, { which: "listed", fields: null });
+  const sink = textSink(path, pagesTable({ which: "listed", fields: null }));
   sink.write([output(page("http://a/"), { listed: false })]);
   await sink.close();
   assert.equal(readFileSync(path, "utf8"), "");
@@ -81,7 +82,7 @@ test("a crawl that settled pages but listed none leaves an empty file, not the l
 
 test("thousands of records arrive whole, plain and in several gzip members", async () => {
   for (const name of ["many.jsonl", "many.jsonl.gz"]) {
-    const sink = pagesSink(at(name), { which: "all", fields: null });
+    const sink = textSink(at(name), pagesTable({ which: "all", fields: null }));
     const links = Array.from({ length: 30 }, (_, index) => `http://a.example/some/path/${index}`);
     for (let index = 0; index < 3_000; index += 10) {
       sink.write(Array.from({ length: 10 }, (_, step) => output(page(`http://a.example/${index + step}`, { title: "é", links }))));
@@ -109,7 +110,7 @@ test("a file that cannot be written is named before anything is touched", () => 
 
 test("a full device is output-unwritable, at once and for good", { skip: existsSync("/dev/full") ? false : "no /dev/full" }, async () => {
   symlinkSync("/dev/full", at("full.jsonl"));
-  const sink = pagesSink(at("full.jsonl"), { which: "all", fields: null });
+  const sink = textSink(at("full.jsonl"), pagesTable({ which: "all", fields: null }));
   sink.write([output(page("http://a/"))]);
   const full = (error: unknown) => codeOf(error) === "output-unwritable" && error instanceof Error && /full\.jsonl.*ENOSPC/.test(error.message);
   assert.throws(() => sink.flush(), full);
@@ -120,9 +121,10 @@ test("a full device is output-unwritable, at once and for good", { skip: existsS
 test("F115 what a full disk cut off is taken back to the last whole line", { skip: process.platform === "win32" ? "no ulimit" : false }, () => {
   for (const name of ["cut.jsonl", "cut.jsonl.gz"]) {
     const program = `
-      import { pagesSink } from ${JSON.stringify(import.meta.resolve("./jsonl.ts"))};
+      import { textSink } from ${JSON.stringify(import.meta.resolve("./text.ts"))};
+      import { pagesTable } from ${JSON.stringify(import.meta.resolve("./tables.ts"))};
       import { randomBytes } from "node:crypto";
-      const sink = pagesSink(${JSON.stringify(at(name))}, { which: "all", fields: null });
+      const sink = textSink(${JSON.stringify(at(name))}, pagesTable({ which: "all", fields: null }));
       try {
         for (let index = 0; index < 3000; index++) sink.write([{ page: { url: "http://a/" + index, title: randomBytes(500).toString("hex") }, listed: true, skipped: [], found: [], edges: [] }]);
         sink.flush();
