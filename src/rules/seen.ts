@@ -16,6 +16,11 @@ export interface SeenTable {
   replace(hi: number, lo: number, value: number): boolean;
   /** Removes a fingerprint; false when it was not there. */
   remove(hi: number, lo: number): boolean;
+  /**
+   * Every entry, segment by segment: another table filled in this order works in one small part of its memory at a time. Within a segment the slots are
+   * taken in strides, since entries that come by ascending fingerprint would all crowd at the start of a table that still grows.
+   */
+  forEach(visit: (hi: number, lo: number, value: number) => void): void;
 }
 
 const SEGMENT_BITS = 8;
@@ -92,6 +97,14 @@ function vacate(segment: Segment, slot: number): void {
   segment.used--;
 }
 
+/** About 0.618 of the slots, and without a common divisor: adding it again and again meets every slot once, spread evenly at any moment. */
+function strideOf(slots: number): number {
+  const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b));
+  let stride = Math.floor(slots * 0.618);
+  while (divisor(slots, stride) !== 1) stride++;
+  return stride;
+}
+
 /** Segments are chosen by the top bits of `hi` and grow one at a time, so that at no moment the table is held twice. */
 export function createSeenTable(): SeenTable {
   const segments: (Segment | undefined)[] = new Array(1 << SEGMENT_BITS).fill(undefined);
@@ -139,6 +152,18 @@ export function createSeenTable(): SeenTable {
       vacate(segment, slot);
       size--;
       return true;
+    },
+    forEach(visit) {
+      for (const segment of segments) {
+        if (segment === undefined) continue;
+        const { keys, values, slots } = segment;
+        const stride = strideOf(slots);
+        for (let n = 0, slot = 0; n < slots; n++, slot = (slot + stride) % slots) {
+          const hi = keys[slot * 2]!;
+          const lo = keys[slot * 2 + 1]!;
+          if (hi !== 0 || lo !== 0) visit(hi, lo, values[slot]!);
+        }
+      }
     },
   };
 }

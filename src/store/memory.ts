@@ -170,7 +170,8 @@ function turnTo(desk: Desk, to: Control): void {
   completeIfOver(desk);
 }
 
-function revokeAll(desk: Desk): void {
+/** Leases end as if returned; their tokens may still be handed back. */
+export function revokeAll(desk: Desk): void {
   for (const entry of desk.leases.all()) {
     endLease(desk, entry);
     desk.revoked.add(entry.token);

@@ -3,6 +3,9 @@ import type { Once, Output, SkippedRecord, SkipReason } from "../../core/records
 import { createSeenTable, type SeenTable } from "../../rules/seen.ts";
 
 export interface OnceFilter {
+  /** What has passed. */
+  readonly skipped: SeenTable;
+  readonly found: SeenTable;
   /** The output with what has not passed before. Until `forget` its entries count as passed. */
   pass(output: Output): Output;
   /** Takes back what `pass` answered, because it could not be written. */
@@ -46,5 +49,5 @@ export function createOnceFilter(isQueued: (hi: number, lo: number) => boolean):
     }
   }
 
-  return { pass, forget };
+  return { skipped, found, pass, forget };
 }

@@ -31,7 +31,7 @@ export interface Arena {
   push(lane: Lane, request: CrawlRequest, seq: number): void;
   pushFront(lane: Lane, place: Place): void;
   pop(lane: Lane, host: string): Place | null;
-  /** Everything in the lane, which is left as it is. */
+  /** Everything in the lane, which is left as it is: the front as it lies, then the rest by arrival. */
   list(lane: Lane, host: string): Place[];
   /** Bytes of the slabs held. */
   readonly bytes: number;
@@ -211,9 +211,19 @@ export function createArena(order: "bfs" | "dfs", numbered: boolean): Arena {
     lane.headBlock = lane.tailBlock = NONE;
   }
 
-  function listStored(lane: Lane, host: string, into: Place[]): void {
+  /** The blocks of a lane, oldest entries first. */
+  function blocksOf(lane: Lane): number[] {
+    const numbers: number[] = [];
     let block = order === "bfs" ? lane.headBlock : lane.tailBlock;
     while (block !== NONE) {
+      numbers.push(block);
+      block = block === lane.tailBlock && order === "bfs" ? NONE : slabOf(block).readUInt32LE(startOf(block));
+    }
+    return order === "bfs" ? numbers : numbers.reverse();
+  }
+
+  function listStored(lane: Lane, host: string, into: Place[]): void {
+    for (const block of blocksOf(lane)) {
       const start = startOf(block);
       const slab = slabOf(block);
       let at = order === "bfs" && block === lane.headBlock ? lane.headAt : HEADER;
@@ -222,7 +232,6 @@ export function createArena(order: "bfs" | "dfs", numbered: boolean): Arena {
         into.push(read(lane, host, { slab, offset: start + at }, true));
         at += slab.readUInt16LE(start + at);
       }
-      block = block === lane.tailBlock && order === "bfs" ? NONE : slab.readUInt32LE(start);
     }
   }
 
