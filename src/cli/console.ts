@@ -29,7 +29,7 @@ const LINES_EACH = 20;
 const COLOURS: Readonly<Record<LogLevel, string>> = { debug: "\u001b[2m", info: "", warn: "\u001b[33m", error: "\u001b[31m" };
 
 /** Control characters could move the cursor or change colours: URLs and messages come from the web. */
-function harmless(text: string): string {
+export function harmless(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }
 

@@ -36,7 +36,8 @@ function described(flag: Flag): string {
   return fallback === null ? sentence : `${sentence} [${fallback}]`;
 }
 
-function entry(flag: Flag): string[] {
+/** A flag and what it does, wrapped and aligned. */
+export function flagLines(flag: Flag): string[] {
   const left = usage(flag);
   const lines = wrap(described(flag), COLUMNS - LEFT);
   const indent = " ".repeat(LEFT);
@@ -73,7 +74,7 @@ written, 4 no seed could be reached, 6 --max-errors passed, 130 or 143 interrupt
 export function crawlHelp(): string {
   const table = flagTable();
   const groups = [...OPTION_GROUPS, "running"].map((group) => {
-    const entries = table.filter((flag) => flag.group === group).flatMap(entry);
+    const entries = table.filter((flag) => flag.group === group).flatMap(flagLines);
     return `\n${group.charAt(0).toUpperCase()}${group.slice(1)}:\n${entries.join("\n")}\n`;
   });
   return CRAWL_HEAD + groups.join("") + CRAWL_TAIL;
@@ -85,6 +86,8 @@ Usage: skein COMMAND …
 
 Commands:
   crawl URL…     crawl from these URLs (skein crawl --help lists the options)
+  fetch URL      one page as the crawler sees it: redirects, headers, charset, links, robots.txt
+  robots URL…    what robots.txt says of these URLs, and the line that decided
   help           this text; skein help crawl for a command
 
   --version      the version

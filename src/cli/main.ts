@@ -6,11 +6,37 @@ import { VERSION } from "../version.ts";
 import type { LoadCrawl } from "./commands/crawl.ts";
 import { EXIT, errorExitCode } from "./exit.ts";
 import { type Io, processIo } from "./io.ts";
-
-const COMMANDS = ["crawl", "help"];
+import type { Verb } from "./verb.ts";
 
 /** Commands are loaded when they are asked for, what crawls only when there is something to crawl: help and errors come at once. */
 const loadCrawl: LoadCrawl = () => import("../crawl.ts");
+
+interface Command {
+  run(argv: readonly string[], io: Io): Promise<number>;
+  help(): Promise<string>;
+}
+
+const helpOf = async (verb: Verb): Promise<string> => (await import("./verb.ts")).verbHelp(verb);
+
+/** The smaller commands. */
+const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
+  [
+    "fetch",
+    {
+      run: async (argv, io) => (await import("./commands/fetch.ts")).fetchCommand(argv, io, () => import("../probe.ts")),
+      help: async () => helpOf((await import("./commands/fetch.ts")).FETCH),
+    },
+  ],
+  [
+    "robots",
+    {
+      run: async (argv, io) => (await import("./commands/robots.ts")).robotsCommand(argv, io, () => import("../probe-robots.ts")),
+      help: async () => helpOf((await import("./commands/robots.ts")).ROBOTS),
+    },
+  ],
+]);
+
+const COMMANDS = ["crawl", ...VERBS.keys(), "help"];
 
 function unknownCommand(word: string): string {
   const near = nearest(word, COMMANDS);
@@ -28,6 +54,10 @@ async function dispatch(argv: readonly string[], io: Io, load: LoadCrawl): Promi
   };
   if (word === "--version" || word === "-V") return print(`${VERSION}\n`);
   if (word === "crawl") return (await import("./commands/crawl.ts")).crawlCommand(rest, io, load);
+  const verb = VERBS.get(word ?? "");
+  if (verb !== undefined) return verb.run(rest, io);
+  const asked = VERBS.get(rest[0] ?? "");
+  if (word === "help" && asked !== undefined) return print(await asked.help());
   const { MAIN_HELP, crawlHelp } = await import("./help.ts");
   if (word === "help" && rest[0] === "crawl") return print(crawlHelp());
   if (word === "--help" || word === "-h" || word === "help") return print(MAIN_HELP);

@@ -36,6 +36,11 @@ function fault(text: string, bare: "https" | "refuse"): string | null {
   return SCHEME.test(text) || HOST.test(text) ? null : "neither a URL nor a host name";
 }
 
+/** What is wrong with a URL or bare host given as an argument; null when it is good. */
+export function argumentFault(text: string): string | null {
+  return fault(text.trim(), "https");
+}
+
 /** Chunks to lines: CRLF or LF, a byte order mark taken away, UTF-16 read when its mark says so. */
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let decoder: InstanceType<typeof TextDecoder> | null = null;

@@ -10,6 +10,7 @@ import { CrawlError } from "../../src/core/errors.ts";
 import { VERSION } from "../../src/version.ts";
 import { aPage, aSummary, type FakeRun, fakeCrawl } from "./fake-crawl.ts";
 import { type FakeIoOptions, fakeIo } from "./fake-io.ts";
+import { golden } from "./golden.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-cli-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -21,20 +22,22 @@ async function run(argv: string[], play: (run: FakeRun) => Promise<object> = asy
   return { status, out: io.out(), err: io.err(), runs, io };
 }
 
-/** Compares with test/cli/golden; SKEIN_UPDATE=1 rewrites. */
-function golden(name: string, text: string): void {
-  const path = join(import.meta.dirname, "golden", name);
-  if (process.env.SKEIN_UPDATE === "1") writeFileSync(path, text);
-  assert.equal(text, readFileSync(path, "utf8"));
-}
+const VERBS = ["fetch", "robots"];
 
 test("help texts are as they were reviewed, and at most 100 columns wide", async () => {
-  const texts = { "help.txt": (await run(["--help"])).out, "help-crawl.txt": (await run(["crawl", "https://a.example/", "--help"])).out };
+  const texts: Record<string, string> = {
+    "help.txt": (await run(["--help"])).out,
+    "help-crawl.txt": (await run(["crawl", "https://a.example/", "--help"])).out,
+  };
+  for (const verb of VERBS) texts[`help-${verb}.txt`] = (await run([verb, "--help", "--what"])).out;
   for (const [name, text] of Object.entries(texts)) {
     golden(name, text);
     for (const line of text.split("\n")) assert.ok(line.length <= 100, line);
   }
-  assert.equal((await run(["help", "crawl"])).out, texts["help-crawl.txt"]);
+  for (const verb of ["crawl", ...VERBS]) {
+    assert.equal((await run(["help", verb])).out, texts[`help-${verb}.txt`]);
+    assert.match(texts["help.txt"] ?? "", new RegExp(`^  ${verb} `, "m"));
+  }
   assert.equal((await run(["crawl", "-h"])).status, 0);
 });
 
@@ -167,7 +170,7 @@ test("a scraper that is missing, broken or no function: status 2 naming the file
   for (const name of ["absent.mjs", "broken.mjs", "object.mjs"]) {
     const { status, err } = await run(["crawl", "http://a/", "-s", name]);
     assert.equal(status, 2);
-    assert.match(err, new RegExp(`^skein: --scraper: ${name}: `));
+    assert.match(err, new RegExp(`^skein: scraper: ${name}: `));
   }
 });
 

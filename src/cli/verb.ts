@@ -1,0 +1,112 @@
+/** What the smaller commands share: their options, read from flags, variables and config file as for `crawl`, and their help. Each command says which options it takes. */
+import { CrawlError, type OptionProblem } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { CrawlSpec } from "../core/spec.ts";
+import { createConsole } from "./console.ts";
+import { cliFlag, type Flag, flagTable, type Given, parseFlags } from "./flags.ts";
+import { flagLines } from "./help.ts";
+import type { Io } from "./io.ts";
+import { envSettings, finishSpec, mergeSettings, readConfig } from "./settings.ts";
+
+export interface Verb {
+  readonly name: string;
+  /** First lines of the help: usage, what it does, examples. */
+  readonly head: string;
+  /** Flags of the spec that it takes, by name without dashes and without `no-`. */
+  readonly shared: readonly string[];
+  /** Defaults that differ from those of a crawl, for the help. */
+  readonly defaults?: Readonly<Record<string, number>>;
+  /** Flags of its own. */
+  readonly own: readonly Flag[];
+  /** Last lines of the help: exit statuses and the like. */
+  readonly tail: string;
+}
+
+/** What was said on the command line, in variables and in the config file. */
+export interface Reading {
+  readonly args: readonly string[];
+  /** Every default filled in; options that the command does not take are there too, from the config file. */
+  readonly spec: CrawlSpec;
+  /** The last value of an own flag, or null. */
+  text(name: string): string | null;
+  texts(name: string): readonly string[];
+  isOn(name: string): boolean;
+  /** Whether a flag, variable or the config file sets this option of the spec. */
+  isGiven(path: string): boolean;
+}
+
+/** Own flags of several commands. */
+export const JSON_FLAG: Flag = cliFlag("json", { description: "JSON instead of text for people." });
+const HELP_FLAG: Flag = cliFlag("help", { short: "h", description: "This text." });
+
+function tableOf(verb: Verb): readonly Flag[] {
+  const all = flagTable();
+  const shared = verb.shared.map((name) => {
+    const flag = all.find((known) => known.name === name && known.node !== null);
+    if (flag === undefined) throw new CrawlError("internal", `skein ${verb.name} takes an option that does not exist: ${name}`);
+    const fallback = verb.defaults?.[name];
+    return fallback === undefined || flag.node === null ? flag : { ...flag, node: { ...flag.node, fallback } };
+  });
+  return [...verb.own, ...shared, HELP_FLAG];
+}
+
+export function verbHelp(verb: Verb): string {
+  const table = tableOf(verb);
+  const rest = verb.shared.length === 0 ? [] : ["", "Requests:", ...table.filter(({ node }) => node !== null).flatMap(flagLines)];
+  return `${verb.head}\nOptions:\n${[...table.filter(({ node }) => node === null).flatMap(flagLines), ...rest].join("\n")}\n${verb.tail}`;
+}
+
+/** An option of `crawl` that makes no sense here gets a better answer than a guess. */
+function explained(problems: readonly OptionProblem[], verb: Verb): OptionProblem[] {
+  const all = flagTable();
+  return problems.map((problem) => {
+    const name = problem.option.replace(/^--(?:no-)?/, "");
+    const foreign = problem.message.startsWith("no such option") && all.some((flag) => flag.name === name || problem.option === `-${flag.short}`);
+    return foreign ? { ...problem, message: `an option of skein crawl, not of skein ${verb.name}` } : problem;
+  });
+}
+
+/** Null when only help was asked for, which is then printed. Throws CrawlError `invalid-options` with every problem at once. */
+export async function readVerb(verb: Verb, argv: readonly string[], io: Io): Promise<Reading | null> {
+  const table = tableOf(verb);
+  const parsed = parseFlags(argv, table);
+  if (parsed.given.some(({ flag, value }) => flag.name === "help" && value === true)) {
+    await io.stdout.write(Buffer.from(verbHelp(verb)));
+    return null;
+  }
+  const fromEnv = envSettings(io.env, flagTable());
+  const taken = (name: string) => table.some((flag) => flag.name === name && flag.node !== null);
+  const file = await readConfig(io.cwd);
+  const given: Given[] = [...fromEnv.given.filter(({ flag }) => taken(flag.name)), ...parsed.given];
+  const merged = mergeSettings(file, given);
+  // Seeds and outputs of a config file are those of a crawl.
+  const input = { ...merged.input, seeds: [], outputs: [], pagesFile: null, skippedFile: null, linksFile: null };
+  const spec = finishSpec({ ...merged, input }, file, explained(parsed.problems, verb));
+  const own = (name: string) => parsed.given.find(({ flag }) => flag.node === null && flag.name === name)?.value;
+  const texts = (name: string) => {
+    const value = own(name);
+    return Array.isArray(value) ? (value as readonly string[]) : []; // `as`: Array.isArray forgets the element type
+  };
+  return {
+    args: parsed.args,
+    spec,
+    text: (name) => texts(name).at(-1) ?? null,
+    texts,
+    isOn: (name) => own(name) === true,
+    isGiven: (path) => merged.labels.has(path) || path.split(".").reduce<unknown>(inside, file?.values) !== undefined,
+  };
+}
+
+function inside(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null ? Object.entries(value).find(([name]) => name === key)?.[1] : undefined;
+}
+
+/** Warnings and errors of the parts on stderr. */
+export function logOf(io: Io): Logger {
+  return createConsole(io, { format: "text", quiet: false, verbose: false, progress: false }).log;
+}
+
+/** One problem, as an exception. */
+export function usageError(option: string, message: string): CrawlError {
+  return new CrawlError("invalid-options", `${option}: ${message}`, { problems: [{ option, message }] });
+}
