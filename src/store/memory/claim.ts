@@ -32,6 +32,12 @@ const CRASHED_ROBOTS_MS = 300_000;
 
 export type NewToken = () => string;
 
+/** One moment for a whole claim: a clock that moves meanwhile would end a host's turns after the first. */
+interface Turn {
+  readonly now: number;
+  readonly newToken: NewToken;
+}
+
 export function claim(desk: Desk, max: number, newToken: NewToken): Claim {
   if (desk.completed) return { kind: "drained" };
   reap(desk);
@@ -128,7 +134,7 @@ function takeTurns(desk: Desk, max: number, newToken: NewToken): Lease[] {
   while (leases.length < max && freePlaces(desk) > 0 && desk.nextRateAt <= now) {
     const host = desk.hosts.first();
     if (host === null || host.dueAt > now) break;
-    const lease = turn(desk, host, now, newToken);
+    const lease = turn(desk, host, { now, newToken });
     if (lease === null) continue;
     leases.push(lease);
     if (desk.config.ratePerMinute !== null) desk.nextRateAt = delayOfRate(desk.nextRateAt, now, desk.config.ratePerMinute);
@@ -137,9 +143,9 @@ function takeTurns(desk: Desk, max: number, newToken: NewToken): Lease[] {
 }
 
 /** The host's next request, or null after the host was put where it belongs. */
-function turn(desk: Desk, host: Host, now: number, newToken: NewToken): Lease | null {
+function turn(desk: Desk, host: Host, at: Turn): Lease | null {
   const robots = host.robotsLane.pop();
-  if (robots !== undefined) return lease(desk, host, robots, null, newToken);
+  if (robots !== undefined) return lease(desk, host, robots, null, at);
   const lane = host.lanes[0];
   if (lane === undefined || !desk.levels.isOpen(lane.level)) {
     desk.hosts.place(host);
@@ -150,9 +156,9 @@ function turn(desk: Desk, host: Host, now: number, newToken: NewToken): Lease | 
     desk.hosts.place(host);
     return null;
   }
-  if (!desk.config.robots) return lease(desk, host, place, null, newToken);
+  if (!desk.config.robots) return lease(desk, host, place, null, at);
   const origin = desk.origins.of(originOf(place.request.url), host.key);
-  if (origin.state !== null && origin.expiresAt > now) return lease(desk, host, place, origin, newToken);
+  if (origin.state !== null && origin.expiresAt > at.now) return lease(desk, host, place, origin, at);
   desk.arena.pushFront(lane.size > 0 ? lane : desk.hosts.laneOf(host, lane.level, lane.priority), place);
   host.entries++;
   host.blocked = true;
@@ -161,7 +167,7 @@ function turn(desk: Desk, host: Host, now: number, newToken: NewToken): Lease | 
     return null;
   }
   origin.pending = true;
-  return lease(desk, host, { request: robotsRequest(origin), attempt: 0, crashes: 0, seq: UNNUMBERED }, null, newToken);
+  return lease(desk, host, { request: robotsRequest(origin), attempt: 0, crashes: 0, seq: UNNUMBERED }, null, at);
 }
 
 /** Pops entries until one is met that has not been lowered since. */
@@ -189,8 +195,8 @@ function withHistory(desk: Desk, place: Place): Place {
   return { request: place.request, attempt: carried.attempt, crashes: carried.crashes, seq: place.seq };
 }
 
-function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null, newToken: NewToken): Lease {
-  const { config, env } = desk;
+function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null, { now, newToken }: Turn): Lease {
+  const { config } = desk;
   const place = withHistory(desk, queued);
   const { request } = place;
   const robots = isRobots(place);
@@ -210,7 +216,7 @@ function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null
     host,
     epoch: host.pace.epoch,
     depth: handed.depth,
-    expiresAt: env.clock.now() + config.leaseMs,
+    expiresAt: now + config.leaseMs,
     startKnown: false,
     ended: false,
     before: null,
@@ -220,7 +226,7 @@ function lease(desk: Desk, host: Host, queued: Place, origin: OriginEntry | null
   host.inFlight++;
   host.leased++;
   host.awaiting++;
-  desk.hosts.endTurn(host);
+  desk.hosts.endTurn(host, now);
   return {
     request: handed,
     token: entry.token,

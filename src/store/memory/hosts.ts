@@ -52,8 +52,8 @@ export interface Hosts {
   first(): Host | null;
   /** Puts the host where it belongs: waiting, parked, or nowhere. To be called after every change of it. */
   place(host: Host): void;
-  /** As `place`, after a turn: behind the other due hosts. */
-  endTurn(host: Host): void;
+  /** As `place`, after a turn that was taken at clock time `now`: behind the other due hosts. */
+  endTurn(host: Host, now: number): void;
   /** Brings hosts back whose level has been opened. */
   unpark(): void;
   laneOf(host: Host, level: number, priority: number): Lane;
@@ -206,8 +206,8 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
     all: () => hosts.values(),
     first: () => heap.first(),
     place,
-    endTurn(host) {
-      host.lastTurn = env.clock.now();
+    endTurn(host, now) {
+      host.lastTurn = now;
       // A changed due time moves it behind; an equal one (turn taken within one tick) must move too.
       if (host.heapAt >= 0) host.dueAt = Number.NaN;
       place(host);
