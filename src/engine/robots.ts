@@ -80,9 +80,9 @@ export function createRobotsDesk(parts: Parts): RobotsDesk {
   function redirectTarget(request: CrawlRequest, location: string, status: number): RobotsAnswer {
     const chain = request.rest?.redirects ?? [];
     const target = resolveLocation(location, request.rest?.sentAs ?? request.url);
-    const loops = target !== null && (target.url === request.url || chain.some((hop) => hop.url === target.url));
-    // RFC 9309 §2.3.1.2: what lies behind too many redirects may be taken as unavailable, that is, as no rules.
-    if (target === null || loops || chain.length >= MAX_ROBOTS_REDIRECTS) return { kind: "allow-all", ttlMs: GOOD_TTL_MS };
+    // RFC 9309 §2.3.1.2: what lies behind too many redirects may be taken as unavailable, that is, as no rules. A loop is one of
+    // them, and is not looked for: a site that wants its cookie first redirects to the same URL.
+    if (target === null || chain.length >= MAX_ROBOTS_REDIRECTS) return { kind: "allow-all", ttlMs: GOOD_TTL_MS };
     const rest = {
       robotsFor: request.rest?.robotsFor ?? originOf(request.url),
       redirects: [...chain, { url: request.url, status }],
