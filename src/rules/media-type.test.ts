@@ -76,3 +76,21 @@ test("conformance: content-type", { skip: conformanceCases("content-type") === n
     assert.equal(mediaTypeOf(contentType).essence, c.expected === null ? null : (MIMEType.parse(c.expected.mime)?.essence ?? null), c.id);
   }
 });
+
+test("of several values the last usable one counts, and keeps the charset named before for the same type", () => {
+  const cases: readonly (readonly [value: string, essence: string | null, charset: string | null])[] = [
+    ["text/html; charset=koi8-r, text/html", "text/html", "koi8-r"],
+    ["text/html; charset=koi8-r, text/html; charset=utf-8", "text/html", "utf-8"],
+    ["text/html; charset=koi8-r, text/plain", "text/plain", null],
+    ["text/html, nonsense", "text/html", null],
+    ["text/html, */*, ", "text/html", null],
+    [", application/pdf", "application/pdf", null],
+    ['text/html; charset="a,b", text/html', "text/html", "a,b"],
+    ['text/html; charset="a,b', "text/html", "a,b"],
+    [",,", null, null],
+  ];
+  for (const [value, essence, charset] of cases) {
+    const type = mediaTypeOf(value);
+    assert.deepEqual([type.essence, type.charset], [essence, charset], value);
+  }
+});

@@ -29,11 +29,20 @@ export function mediaTypeOf(contentType: string | null): MediaType {
   return type;
 }
 
+/** One value: text up to a comma that stands in no quotes. */
+const VALUE = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
+
+/** Fetch, "extract a MIME type": the last usable value counts, and keeps the charset of those before it that name the same type. */
 function readMediaType(contentType: string): MediaType {
-  const mime = MIMEType.parse(contentType);
-  if (mime === null) return NONE;
-  const essence = mime.essence;
-  return { kind: kindOf(essence), essence, charset: mime.parameters.get("charset") ?? null };
+  let type = NONE;
+  for (const [value] of contentType.matchAll(VALUE)) {
+    const mime = MIMEType.parse(value);
+    if (mime === null || mime.essence === "*/*") continue;
+    const { essence } = mime;
+    const charset = mime.parameters.get("charset") ?? (essence === type.essence ? type.charset : null);
+    type = { kind: kindOf(essence), essence, charset };
+  }
+  return type;
 }
 
 /** Types that say nothing (MIME Sniffing §7). */

@@ -197,7 +197,7 @@ test("F018 a connection on which both lengths were given is not used again", asy
 });
 
 test("F016 an answer that is not HTTP at all fails its page only", async () => {
-  for (const bytes of ["SSH-2.0-OpenSSH_9\r\n", "\0\0\0\0\r\n\r\n", "HTTP/9.9 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "<html>just a page"]) {
+  for (const bytes of ["SSH-2.0-OpenSSH_9\r\n", "\0\0\0\0\r\n\r\n", "HTTP/x 200 OK\r\n\r\n", "HTTP/1.1 abc OK\r\n\r\n", "<html>just a page"]) {
     const { record } = await beside("/h", closing(bytes), {}, { retry: { max: 1 } });
     assert.deepEqual([record.outcome, record.status], ["failed", null], bytes);
     assert.ok(["protocol", "reset"].includes(record.error?.code ?? ""), bytes);
