@@ -1,18 +1,20 @@
 /** The only file that knows every concrete part: spec → Parts. */
 import { readFile } from "node:fs/promises";
-import { realClock } from "./core/clock.ts";
+import { type EpochMs, realClock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { CrawlEvent } from "./core/events.ts";
 import type { Cookie, FrontierConfig } from "./core/frontier.ts";
 import { type Logger, silentLog } from "./core/log.ts";
 import type { Sink } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
+import { TRAP_LIMITS, TRAP_NAMES } from "./core/traps.ts";
 import type { CrawlHooks, Parts, Scrape } from "./engine/parts.ts";
 import { decodeText, extractPage } from "./parse/extract.ts";
-import type { AdmitRules } from "./rules/admit.ts";
+import { type AdmitRules, createRecentIds } from "./rules/admit.ts";
 import { wantsBody } from "./rules/media-type.ts";
 import { productToken } from "./rules/robots.ts";
 import { compileScope } from "./rules/scope.ts";
+import { createTraps, type Traps } from "./rules/traps.ts";
 import { loadScraper } from "./scraper.ts";
 import { openSinks } from "./sinks/open.ts";
 import { createMemoryFrontier } from "./store/memory.ts";
@@ -75,13 +77,15 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     found: spec.print === "links",
     edges: spec.linksFile !== null,
     skipped: true,
+    traps: trapsOf(spec, clock.epoch(), site.siteOf),
+    passed: createRecentIds(),
   };
   return {
     spec,
     clock,
     random,
     log,
-    sinks: [...openSinks(spec), ...(options.sinks ?? [])],
+    sinks: [...openSinks(spec, null), ...(options.sinks ?? [])],
     hooks: options.hooks ?? {},
     scrape: options.scrape ?? scraper.scrape,
     onEvent: options.onEvent ?? (() => undefined),
@@ -90,6 +94,8 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     needs: { digest: spec.fields === null || spec.fields.includes("digest") },
     extract: extractPage,
     decodeText,
+    loadSitemaps: () => import("./parse/sitemap.ts"),
+    siteOf: site.siteOf,
     openFrontier: async (hooks) => {
       await Promise.all([site.load(), scraper.load()]);
       const frontier = createMemoryFrontier(frontierConfig(spec), hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
@@ -129,7 +135,7 @@ function fetcherOptions(spec: CrawlSpec, userAgent: string) {
  * a cookie for a whole domain is then one for the host that set it.
  */
 function siteRules(spec: CrawlSpec) {
-  const wide = spec.scope.preset === "domain" || spec.scope.preset === "any";
+  const wide = spec.scope.preset === "domain" || spec.scope.preset === "any" || spec.sitemaps.length > 0;
   let loaded: typeof import("./rules/site.ts") | null = null;
   return {
     async load() {
@@ -138,6 +144,17 @@ function siteRules(spec: CrawlSpec) {
     siteOf: (host: string) => loaded?.siteOf(host) ?? host,
     isPublicSuffix: (domain: string) => loaded?.isPublicSuffix(domain) ?? null,
   };
+}
+
+/** The rules against spider traps with the figures of the spec; null when all are lifted. */
+function trapsOf(spec: CrawlSpec, startedAt: EpochMs, siteOf: (host: string) => string): Traps | null {
+  const { all, ...own } = spec.traps;
+  const limits: Record<string, number | null> = {};
+  for (const name of TRAP_NAMES) limits[name] = all === undefined ? TRAP_LIMITS[name] : all;
+  // Newest first, depths say nothing of how far a chain of pages has led.
+  if (spec.order === "dfs") limits["chain"] = null;
+  for (const [name, limit] of Object.entries(own)) if (limit !== undefined) limits[name] = limit;
+  return Object.values(limits).every((limit) => limit === null) ? null : createTraps({ ...limits, startedAt, siteOf });
 }
 
 /** The module named by the spec, loaded before the first request so that a mistake in it ends the crawl at its start. */

@@ -21,6 +21,8 @@ export interface Flag {
   readonly short: string | null;
   /** Null: a switch. */
   readonly value: string | null;
+  /** The value it has when none is given; a value that follows must then look like a sitemap. */
+  readonly bare: string | null;
   /** The switch is on by default: help shows `--no-X`. */
   readonly negated: boolean;
   readonly group: string;
@@ -30,8 +32,8 @@ export interface Flag {
   readonly node: OptionNode | null;
 }
 
-function cliFlag(name: string, flag: Partial<Flag> & { readonly description: string }): Flag {
-  return { name, short: null, value: null, negated: false, group: "running", allowed: "", node: null, ...flag };
+export function cliFlag(name: string, flag: Partial<Flag> & { readonly description: string }): Flag {
+  return { name, short: null, value: null, bare: null, negated: false, group: "running", allowed: "", node: null, ...flag };
 }
 
 const OWN_FLAGS: readonly Flag[] = [
@@ -49,11 +51,11 @@ const OWN_FLAGS: readonly Flag[] = [
 /** Every flag of `skein crawl`. */
 export function flagTable(): readonly Flag[] {
   const ofSpec = options().flatMap((node): Flag[] => {
-    const { flag, short, value, group, description } = node.meta;
+    const { flag, short, value, bare, group, description } = node.meta;
     if (flag === undefined) return [];
     const negated = node.kind === "boolean" && node.fallback === true;
     const name = negated ? flag.replace(/^no-/, "") : flag;
-    return [{ name, short: short ?? null, value: value ?? null, negated, group, description, allowed: node.allowed, node }];
+    return [{ name, short: short ?? null, value: value ?? null, bare: bare ?? null, negated, group, description, allowed: node.allowed, node }];
   });
   return [...ofSpec, ...OWN_FLAGS];
 }
@@ -87,6 +89,11 @@ function canBeValue(text: string | undefined): text is string {
   return text !== undefined && (!text.startsWith("-") || text === "-" || /^-\.?\d/.test(text));
 }
 
+/** `--sitemap URL` and `--sitemap SEED` look alike: a URL whose last segment names a sitemap or ends as one does is its value. */
+function looksLikeSitemap(text: string | undefined): boolean {
+  return text !== undefined && /^https?:\/\/[^?#]*\/(?:[^/?#]*sitemap[^/?#]*|[^/?#]+\.(?:xml|txt|rss|atom)(?:\.gz)?)(?:[?#]|$)/i.test(text);
+}
+
 /** Reads flags anywhere among the arguments; after `--` all are arguments. Unknown flags and missing values are problems, not exceptions. */
 export function parseFlags(argv: readonly string[], table: readonly Flag[]): ParsedFlags {
   const byName = new Map(table.map((flag) => [flag.name, flag]));
@@ -103,7 +110,8 @@ export function parseFlags(argv: readonly string[], table: readonly Flag[]): Par
       else given.set(flag, { flag, label, value: value === on });
       return;
     }
-    const text = joined ?? (canBeValue(argv[at]) ? argv[at++] : undefined);
+    const follows = flag.bare === null ? canBeValue(argv[at]) : looksLikeSitemap(argv[at]);
+    const text = joined ?? (follows ? argv[at++] : (flag.bare ?? undefined));
     const known = given.get(flag)?.value;
     if (text === undefined) problems.push({ option: label, message: `needs a value: expected ${flag.allowed}` });
     else given.set(flag, { flag, label, value: [...(Array.isArray(known) ? known : []), text] });

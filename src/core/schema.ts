@@ -19,6 +19,8 @@ export interface OptionMeta {
   readonly unit?: string;
   /** May stand in the body of a job; the others are the operator's. */
   readonly job?: true;
+  /** The value a flag has when it is given without one. */
+  readonly bare?: string;
   /** Values in one flag are separated by commas. */
   readonly commas?: true;
   /** What separates key and value in a flag's text. */

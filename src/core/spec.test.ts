@@ -55,7 +55,7 @@ test("all problems are told at once, each with option, allowed form and given va
     limits: { pages: 0, time: "soon" },
     perHost: { delay: true, jitter: 2 },
     types: "pdf",
-    outputs: ["x.csv"],
+    outputs: ["x.tsv"],
     fields: ["urls"],
     proxy: ["ftp://p/"],
     retry: 3,
@@ -70,7 +70,7 @@ test("all problems are told at once, each with option, allowed form and given va
     "perHost.delay": "expected auto, or a duration such as 250ms, 1s, 2m, or a number of milliseconds, got true",
     "perHost.jitter": "expected a number from 0 to 1, got 2",
     types: 'expected one of text, html, all, got "pdf"',
-    outputs: 'expected a file name that ends in .jsonl or .jsonl.gz, or - for stdout, got "x.csv"',
+    outputs: 'expected a file name that ends in .jsonl, .json, .csv (each also with .gz) or .sqlite, or - for stdout, got "x.tsv"',
     fields: problems.fields,
     proxy: "expected an http:// or https:// URL, got something else (not shown: it may hold a password)",
     retry: "expected an object with max, got 3",
@@ -104,6 +104,18 @@ test("two outputs may not share a file", () => {
   assert.deepEqual(problemsOf({ outputs: ["a.jsonl"], pagesFile: "a.jsonl" }), {
     pagesFile: "another output goes to a.jsonl too; give each a file of its own",
   });
+});
+
+test("one database may hold pages, skipped URLs and links, each once", () => {
+  parseSpec({ outputs: ["a.sqlite"], skippedFile: "a.sqlite", linksFile: "a.sqlite" });
+  assert.deepEqual(Object.keys(problemsOf({ outputs: ["a.sqlite"], pagesFile: "a.sqlite" })), ["pagesFile"]);
+  assert.deepEqual(Object.keys(problemsOf({ outputs: ["a.sqlite", "a.sqlite"] })), ["outputs"]);
+});
+
+test("outputs are told by their suffix", () => {
+  for (const file of ["a.jsonl", "a.json", "A.CSV", "dir/a.jsonl.gz", "a.json.gz", "a.csv.gz", "a.sqlite"])
+    parseSpec({ outputs: [file], linksFile: `x${file.slice(file.lastIndexOf("/") + 1)}` });
+  for (const file of [".json", "a.sqlite.gz", "a.gz", "a.db", "a", "jsonl"]) assert.ok("outputs" in problemsOf({ outputs: [file] }), file);
 });
 
 test("seeds may be a list or any iterable, which is handed on untouched", () => {

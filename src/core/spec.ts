@@ -3,6 +3,7 @@ import * as z from "zod/mini";
 import { CrawlError, type OptionProblem } from "./errors.ts";
 import { PAGE_FIELDS } from "./records.ts";
 import { type OptionMeta, type OptionNode, optionNodes, problemsOf } from "./schema.ts";
+import { TRAP_NAMES } from "./traps.ts";
 import { parseDuration, parseRate, parseSize } from "./units.ts";
 
 type Schema = z.ZodMiniType;
@@ -46,13 +47,26 @@ const choice = <const T extends readonly string[]>(...names: T) => form(z.enum(n
 const text = (allowed: string) => form(z.string().check(z.minLength(1)), allowed);
 const texts = (allowed: string) => form(z.array(z.string().check(z.minLength(1))), allowed);
 const patterns = () => texts("a pattern such as *.html, /docs/**, or re: and a regular expression");
-const fileForms = "a file name that ends in .jsonl or .jsonl.gz";
-const isOutputFile = (name: string) => /[^/\\]\.jsonl(?:\.gz)?$/i.test(name);
+const fileForms = "a file name that ends in .jsonl, .json, .csv (each also with .gz) or .sqlite";
+const isDatabase = (name: string) => /\.sqlite$/i.test(name);
+const isOutputFile = (name: string) => /[^/\\]\.(?:(?:jsonl|json|csv)(?:\.gz)?|sqlite)$/i.test(name);
 const outputFile = () => form(z.string().check(z.refine(isOutputFile)), fileForms);
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const headerFields = () => z.record(z.string().check(z.regex(HEADER_NAME)), z.string().check(z.regex(/^[^\r\n\0]*$/)));
 const isProxy = (value: string) => /^https?:$/.test(URL.parse(value)?.protocol ?? "");
 const isPageField = (name: string) => PAGE_FIELDS.some((field) => field === name);
+
+/** A figure for a rule, or null, which lifts it. */
+function trapLimit() {
+  const convert = z.transform((value: string | number | null, context): number | null => {
+    if (value === null || value === "off") return null;
+    const figure = typeof value === "number" ? value : /^\d+$/.test(value) ? Number(value) : -1;
+    if (Number.isInteger(figure) && figure >= 0) return figure;
+    context.issues.push({ code: "custom", input: value, message: "" });
+    return z.NEVER;
+  });
+  return form(z.pipe(z.union([z.string(), z.number(), z.null()]), convert), "a whole number from 0, or off");
+}
 
 /** A list, or anything that yields seeds one after the other; JSON holds lists only. */
 export type Seeds = readonly string[] | Iterable<string> | AsyncIterable<string>;
@@ -106,6 +120,18 @@ export const crawlSpec = z.strictObject({
   follow: option(patterns(), [], {
     ...{ group: "what to crawl", flag: "follow", value: "PATTERN", job: true },
     description: "Follow only links that match one of these (repeatable); others are recorded but not followed.",
+  }),
+  traps: option(
+    form(z.partialRecord(z.enum(["all", ...TRAP_NAMES]), trapLimit()), `NAME=N or NAME=off, where NAME is all or one of ${TRAP_NAMES.join(", ")}`),
+    {},
+    {
+      ...{ group: "what to crawl", flag: "trap", value: "NAME=N|off", job: true, pair: "=" },
+      description: "Limit of a rule against spider traps (repeatable; docs/traps.md): another figure, or off; all=off lifts every rule.",
+    },
+  ),
+  sitemaps: option(texts("auto, or the URL of a sitemap"), [], {
+    ...{ group: "what to crawl", flag: "sitemap", value: "URL", bare: "auto", job: true },
+    description: "Pages listed in sitemaps are seeds too (repeatable): the URL of one, or without a value those that robots.txt names and /sitemap.xml.",
   }),
   order: option(choice("bfs", "dfs"), "bfs", {
     ...{ group: "what to crawl", flag: "order", value: "bfs|dfs", job: true },
@@ -242,7 +268,7 @@ export const crawlSpec = z.strictObject({
   ),
   outputs: option(form(z.array(z.string().check(z.refine((name) => name === "-" || isOutputFile(name)))), `${fileForms}, or - for stdout`), [], {
     ...{ group: "output", flag: "output", short: "o", value: "FILE" },
-    description: "Page records to a file, .jsonl or .jsonl.gz, or - for JSON Lines on stdout (repeatable).",
+    description: "Page records to a file, by its suffix .jsonl, .json, .csv (each also .gz) or .sqlite, or - for JSON Lines on stdout (repeatable).",
   }),
   list: option(patterns(), [], {
     ...{ group: "output", flag: "list", value: "PATTERN", job: true },
@@ -287,23 +313,33 @@ export function options(): readonly OptionNode[] {
   return optionNodes(described);
 }
 
-/** Two outputs to one file would overwrite each other. */
+/** Two outputs to one file would overwrite each other; a database has a table for each kind of record. */
 function sharedFiles(spec: CrawlSpec): OptionProblem[] {
   const files = new Map<string, string>();
   const named = [
-    ...spec.outputs.map((file) => ["outputs", file] as const),
-    ...(["pagesFile", "skippedFile", "linksFile"] as const).map((name) => [name, spec[name]] as const),
+    ...spec.outputs.map((file) => ["outputs", file, "pages"] as const),
+    ...(["pagesFile", "skippedFile", "linksFile"] as const).map((name) => [name, spec[name], name === "pagesFile" ? "pages" : name] as const),
   ];
-  return named.flatMap(([option, file]) => {
-    const other = file === null ? undefined : files.get(file);
-    if (file !== null) files.set(file, option);
+  return named.flatMap(([option, file, table]) => {
+    if (file === null) return [];
+    const place = isDatabase(file) ? `${file}\0${table}` : file;
+    const other = files.get(place);
+    files.set(place, option);
     return other === undefined ? [] : [{ option, message: `another output goes to ${file} too; give each a file of its own` }];
   });
 }
 
+/** `sitemaps` may be given as true or as one URL. */
+function withLists(input: unknown): unknown {
+  if (typeof input !== "object" || input === null || !("sitemaps" in input)) return input;
+  const { sitemaps } = input;
+  if (typeof sitemaps === "boolean") return { ...input, sitemaps: sitemaps ? ["auto"] : [] };
+  return typeof sitemaps === "string" ? { ...input, sitemaps: [sitemaps] } : input;
+}
+
 /** Checks and completes a crawl as the user states it. Throws CrawlError `invalid-options` with every problem at once. */
 export function parseSpec(input: unknown): CrawlSpec {
-  const result = crawlSpec.safeParse(input);
+  const result = crawlSpec.safeParse(withLists(input));
   const problems = result.success ? sharedFiles(result.data) : result.error.issues.flatMap((issue) => problemsOf(described, issue, input));
   if (result.success && problems.length === 0) return result.data;
   throw new CrawlError("invalid-options", problems.map(({ option, message }) => `${option}: ${message}`).join("\n"), { problems });

@@ -3,7 +3,9 @@ import { CrawlError } from "../core/errors.ts";
 import type { Frontier } from "../core/frontier.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import { admitSeed } from "../rules/admit.ts";
+import { originOf, parseUrl } from "../rules/url.ts";
 import type { Parts } from "./parts.ts";
+import { createSitemapDesk } from "./sitemaps.ts";
 
 /** Lines of seeds, one URL each; bad ones are logged with their number and skipped. */
 export type SeedLines = Iterable<string> | AsyncIterable<string>;
@@ -28,6 +30,8 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
   let batch: CrawlRequest[] = [];
   let good = 0;
   let bad = 0;
+  let listed = 0;
+  const desk = createSitemapDesk(parts);
 
   async function add(): Promise<void> {
     if (batch.length === 0) return;
@@ -51,6 +55,31 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
     parts.identity.seedHosts.add(request.host);
     if (credentials !== null) parts.identity.auth.set(request.host, credentials);
     batch.push(request);
+    if (parts.spec.sitemaps.includes("auto")) sitemapOfOrigin(request);
+  }
+
+  const origins = new Set<string>();
+  function sitemapOfOrigin({ url }: CrawlRequest): void {
+    const origin = originOf(url);
+    if (origins.has(origin)) return;
+    origins.add(origin);
+    batch.push(desk.request({ url: `${origin}/sitemap.xml`, sentAs: null, credentials: null }, origin, null));
+  }
+
+  /** Sitemaps named by the user. Where there is no other seed the crawl is of their hosts. */
+  function takeSitemaps(): void {
+    for (const text of parts.spec.sitemaps) {
+      if (text === "auto") continue;
+      const parsed = parseUrl(text);
+      if ("reject" in parsed) {
+        bad++;
+        parts.log("warn", "bad sitemap URL, skipped", { url: text.slice(0, 200), why: parsed.reject });
+        continue;
+      }
+      if (good === 0) parts.admit.scope.addSeed(parsed.url);
+      batch.push(desk.request(parsed, null, null));
+      listed++;
+    }
   }
 
   if (Symbol.iterator in input.seeds) {
@@ -79,8 +108,9 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
     // Not awaited: a generator that waits for its source returns only when that gives something.
     if (isOver()) void lines.return?.().then(undefined, () => undefined);
   }
+  takeSitemaps();
   await add();
-  if (good === 0 && !isOver()) {
+  if (good + listed === 0 && !isOver()) {
     throw new CrawlError("no-seeds", bad === 0 ? "there is nothing to crawl: no seed URL was given" : `none of the ${bad} seeds is a URL that can be crawled`);
   }
   return good;

@@ -8,6 +8,7 @@ import type { ExtractPage } from "../core/page.ts";
 import type { Sink } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import type { AdmitRules } from "../rules/admit.ts";
+import type { NormalUrl } from "../rules/url.ts";
 
 /** The textbook's callback: what it returns is added to the page's own links. */
 export type Scrape = (url: string, html: string) => Iterable<string> | void | Promise<Iterable<string> | void>;
@@ -43,6 +44,23 @@ export interface CrawlHooks {
   }) => void;
 }
 
+/** What parse/sitemap.ts does, as far as the loop knows it. */
+export interface SitemapTools {
+  /** Hands over what the file lists, in its order; `pause` is awaited now and then. Never throws for what the file is. */
+  readonly readSitemap: (
+    bytes: Uint8Array,
+    options: {
+      readonly url: string;
+      readonly contentType: string | null;
+      readonly onUrl: (loc: NormalUrl) => void;
+      readonly onSitemap: (loc: NormalUrl) => void;
+    },
+    pause: () => Promise<void>,
+  ) => Promise<{ readonly kind: string; readonly urls: number; readonly sitemaps: number; readonly error: string | null }>;
+  /** May a sitemap list that page (sitemaps.org, cross submits)? `namedBy`: hosts whose robots.txt names it. */
+  readonly mayList: (sitemapUrl: string, pageUrl: string, namedBy: readonly string[], siteOf: (host: string) => string) => boolean;
+}
+
 export interface Parts {
   readonly spec: CrawlSpec;
   readonly clock: Clock;
@@ -57,6 +75,10 @@ export interface Parts {
   /** Decides whether links are extracted and recorded at all, digests computed, … */
   readonly needs: { readonly digest: boolean };
   readonly extract: ExtractPage;
+  /** The sitemap parser, loaded when the first sitemap has come. */
+  readonly loadSitemaps: () => Promise<SitemapTools>;
+  /** Registrable domain of a host, or the host itself. */
+  readonly siteOf: (host: string) => string;
   readonly decodeText: (body: Uint8Array, contentType: string | null) => { readonly text: string };
   /** Opens the frontier; `hooks` are the engine's. */
   readonly openFrontier: (hooks: FrontierHooks) => Promise<Frontier>;

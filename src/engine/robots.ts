@@ -6,7 +6,7 @@ import type { ErrorCode } from "../core/records.ts";
 import type { CrawlRequest, HostKey, Origin } from "../core/request.ts";
 import { makeRequest } from "../rules/admit.ts";
 import { retryDecision } from "../rules/retry.ts";
-import { crawlDelayMs, parseRobots, type Robots, verdict as robotsVerdict } from "../rules/robots.ts";
+import { crawlDelayMs, parseRobots, type Robots, verdict as robotsVerdict, sitemaps as sitemapsOf } from "../rules/robots.ts";
 import { hostKeyOf, originOf, resolveLocation } from "../rules/url.ts";
 import { type Concluded, resting } from "./concluded.ts";
 import type { Parts } from "./parts.ts";
@@ -34,7 +34,8 @@ export interface RobotsDesk {
   takeDelays(): readonly { readonly host: HostKey; readonly crawlDelayMs: number }[];
 }
 
-export function createRobotsDesk(parts: Parts): RobotsDesk {
+/** `sitemaps`: the requests for what a robots.txt names. */
+export function createRobotsDesk(parts: Parts, sitemaps: (urls: readonly string[], origin: Origin) => readonly CrawlRequest[] = () => []): RobotsDesk {
   const parsed = new Map<Origin, { readonly version: number; readonly robots: Robots }>();
   let delays: { host: HostKey; crawlDelayMs: number }[] = [];
 
@@ -104,9 +105,12 @@ export function createRobotsDesk(parts: Parts): RobotsDesk {
     },
     conclude(lease, outcome) {
       const answer = answered(lease, outcome);
+      let links: readonly CrawlRequest[] = [];
       if (answer.kind === "rules") {
-        const delayMs = crawlDelayMs(parseRobots(answer.text), parts.robotsToken);
+        const robots = parseRobots(answer.text);
+        const delayMs = crawlDelayMs(robots, parts.robotsToken);
         const origin = lease.request.rest?.robotsFor ?? originOf(lease.request.url);
+        links = sitemaps(sitemapsOf(robots, `${origin}/robots.txt`), origin);
         // A longer one fails the pages (`tooSlow`): they must not wait for it first.
         if (delayMs !== null && delayMs <= parts.spec.maxWait) delays.push({ host: hostKeyOf(`${origin}/`), crawlDelayMs: delayMs });
       }
@@ -122,7 +126,7 @@ export function createRobotsDesk(parts: Parts): RobotsDesk {
           newSeeds: null,
           tally: answer.kind === "retry" ? [["retries", 1]] : [],
         },
-        links: [],
+        links,
       };
     },
     takeDelays() {

@@ -52,7 +52,10 @@ const CONTROL: Readonly<Record<StopMode, "finish" | "drain" | "now">> = { queue:
 export function startLoop(input: LoopInput): Loop {
   const { parts, frontier, fetcher, gate } = input;
   const { clock, spec } = parts;
-  const visitor = createVisitor(parts, fetcher);
+  const visitor = createVisitor(parts, fetcher, async (requests) => {
+    await frontier.add(requests);
+    wakeSoon();
+  });
   const inFlight = new Map<Token, Exchange | null>();
   let pages: Settled[] = [];
   let links: CrawlRequest[] = [];

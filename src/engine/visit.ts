@@ -12,6 +12,7 @@ import { type Concluded, resting } from "./concluded.ts";
 import { isTextual, type Parts } from "./parts.ts";
 import { outputOf, pageRecord, skippedOf, tallyOf } from "./record.ts";
 import { createRobotsDesk, type RobotsDesk } from "./robots.ts";
+import { createSitemapDesk } from "./sitemaps.ts";
 
 export interface Visitor {
   /** The verdict that needs no request (robots), or null: go and fetch. */
@@ -27,9 +28,11 @@ const NO_LINKS: readonly CrawlRequest[] = [];
 const NO_SKIPS: Output["skipped"] = [];
 const UNTOUCHED = { sinceStartMs: null, answer: null, host: null, setCookies: null } as const;
 
-export function createVisitor(parts: Parts, fetcher: Fetcher): Visitor {
+/** `add` puts requests into the frontier before the settle that ends their page. */
+export function createVisitor(parts: Parts, fetcher: Fetcher, add: (requests: readonly CrawlRequest[]) => Promise<void>): Visitor {
   const { spec, clock, admit } = parts;
-  const robots = createRobotsDesk(parts);
+  const sitemaps = createSitemapDesk(parts);
+  const robots = createRobotsDesk(parts, sitemaps.named);
   const extractOptions = { images: spec.images, robotsToken: parts.robotsToken, maxUrlLength: MAX_URL_LENGTH };
   // Reused results: what is listed depends on the URL alone.
   const listed = (url: string) => admit.scope.lists(url);
@@ -260,16 +263,19 @@ export function createVisitor(parts: Parts, fetcher: Fetcher): Visitor {
   return {
     robots,
     before(lease) {
-      return lease.robots === null ? null : robotsRefusal(lease, lease.robots);
+      if (lease.robots === null) return null;
+      const refusal = robotsRefusal(lease, lease.robots);
+      return refusal !== null && lease.request.hop === "sitemap" ? sitemaps.refused(lease, "robots.txt does not allow it") : refusal;
     },
     exchange(lease, onStart, onEnd) {
       const { request } = lease;
       const isRobots = request.hop === "robots";
-      const added = isRobots ? undefined : parts.hooks.beforeRequest?.({ url: request.url, depth: request.depth, attempt: lease.attempt + 1 });
+      const added =
+        isRobots || request.hop === "sitemap" ? undefined : parts.hooks.beforeRequest?.({ url: request.url, depth: request.depth, attempt: lease.attempt + 1 });
       return {
         request: added?.headers === undefined ? request : { ...request, rest: { ...request.rest, headers: { ...request.rest?.headers, ...added.headers } } },
         cookies: lease.cookies,
-        maxBytes: isRobots ? robots.maxBytes : null,
+        maxBytes: isRobots ? robots.maxBytes : request.hop === "sitemap" ? sitemaps.maxBytes : null,
         onStart,
         onEnd,
       };
@@ -278,6 +284,7 @@ export function createVisitor(parts: Parts, fetcher: Fetcher): Visitor {
     after(lease, outcome) {
       if (outcome.kind === "aborted") return { settled: settled(lease, outcome, { kind: "returned" }, null), links: NO_LINKS };
       if (lease.request.hop === "robots") return robots.conclude(lease, outcome);
+      if (lease.request.hop === "sitemap") return sitemaps.conclude(lease, outcome, add);
       const { afterResponse } = parts.hooks;
       if (afterResponse !== undefined && outcome.response !== null) {
         const { response } = outcome;

@@ -3,6 +3,7 @@ import type { Extraction } from "../core/page.ts";
 import type { EdgeRecord, Once, Output, SkippedRecord, SkipReason } from "../core/records.ts";
 import type { CrawlRequest, FingerprintSeed, Hop, RequestRest } from "../core/request.ts";
 import type { Scope } from "./scope.ts";
+import type { Traps } from "./traps.ts";
 import { fingerprint, hostKeyOf, type NormalUrl, originOf, parseUrl } from "./url.ts";
 
 /** What admission depends on. One per run. */
@@ -15,8 +16,35 @@ export interface AdmitRules {
   /** Collect `found` and `edges` for outputs that ask for them. */
   readonly found: boolean;
   readonly edges: boolean;
+  /** Null: no rule is on. */
+  readonly traps: Traps | null;
+  /** Links that the trap rules let pass lately: most links of a page have been asked about before. */
+  readonly passed: RecentIds;
   /** Collect skipped records; counting needs them too. */
   readonly skipped: boolean;
+}
+
+/** A small lossy set of fingerprints: a new one may push out another. */
+export interface RecentIds {
+  has(hi: number, lo: number): boolean;
+  add(hi: number, lo: number): void;
+}
+
+const RECENT = 1 << 15;
+
+export function createRecentIds(): RecentIds {
+  const ids = new Int32Array(RECENT * 2);
+  return {
+    has(hi, lo) {
+      const at = (lo & (RECENT - 1)) * 2;
+      return ids[at] === hi && ids[at + 1] === lo;
+    },
+    add(hi, lo) {
+      const at = (lo & (RECENT - 1)) * 2;
+      ids[at] = hi;
+      ids[at + 1] = lo;
+    },
+  };
 }
 
 /** What came of a page's links. */
@@ -61,11 +89,11 @@ export function makeSkip(seed: FingerprintSeed, skipped: SkippedRecord): Once<Sk
 
 /**
  * The links of a page: those that become requests, and a reason for every other one.
- * The order of the checks decides which reason is given: nofollow, scope, exclude, follow, depth.
+ * The order of the checks decides which reason is given: nofollow, scope, exclude, follow, depth, trap.
  */
 export function admitLinks(rules: AdmitRules, from: CrawlRequest, extraction: Extraction, pageNofollow: boolean): Admitted {
   const out: Admitted = { requests: [], skipped: [], found: [], edges: [] };
-  const { scope, seed, maxDepth, robots } = rules;
+  const { scope, seed, maxDepth, robots, traps, passed } = rules;
   const depth = from.depth + 1;
   const referrer = from.url;
   const ownPrefix = `${originOf(from.url)}/`;
@@ -93,6 +121,13 @@ export function admitLinks(rules: AdmitRules, from: CrawlRequest, extraction: Ex
       else if (tooDeep) {
         reason = "depth";
         rule = `--depth ${maxDepth}`;
+      } else if (traps !== null && !passed.has(idHi, idLo)) {
+        const trap = traps.verdict(url, referrer, depth);
+        if (trap === null) passed.add(idHi, idLo);
+        else {
+          reason = "trap";
+          rule = trap.rule;
+        }
       }
     }
     if (reason !== null) {
@@ -190,5 +225,8 @@ export function admitRedirect(
     ...(back ? { reopen: true } : {}),
   };
   const request = makeRequest(target.url, rules.seed, { hop: "redirect", depth: from.depth, referrer: from.referrer, priority: from.priority, rest });
+  // A trap may lead on by redirects as well as by links.
+  const trap = rules.traps?.verdict(target.url, from.referrer, from.depth) ?? null;
+  if (trap !== null) return { kind: "outside", url: target.url, reason: "trap", rule: trap.rule };
   return { kind: "follow", request, newSeed: fromSeed && verdict !== null ? target.url : null };
 }

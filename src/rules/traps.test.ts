@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { TRAP_LIMITS } from "./traps.ts";
+import { TRAP_LIMITS } from "../core/traps.ts";
 import { crawlZoo, lotOf, range, STARTED_AT, type Web, zooTraps } from "./traps-zoo.ts";
 
 /** Every page of the honest site is visited and nothing is refused. */

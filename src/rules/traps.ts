@@ -3,57 +3,9 @@
  * The choice of rules and figures is told in docs/decisions/0010-traps.md.
  */
 import type { EpochMs } from "../core/clock.ts";
+import { TRAP_LIMITS, type TrapLimits } from "../core/traps.ts";
 import { createHashFilter, type SavedFilter } from "./traps-filter.ts";
-import { keyOf, mostPairs, mostUses, repeatsInARow, templateOf, type UrlParts, urlParts, withoutSession, yearIn } from "./traps-url.ts";
-
-/** Every rule is lifted by null. */
-export interface TrapLimits {
-  /** A run of directories may stand this many times in a row: `/a/b/a/b/a/b/` has 3. One number or character by itself may twice as often. */
-  readonly repeats: number | null;
-  /** One directory name may occur this many times in a path. */
-  readonly segmentUses: number | null;
-  /** Segments of a path. */
-  readonly pathDepth: number | null;
-  /** Characters of a URL. */
-  readonly length: number | null;
-  /** The same `key=value` this many times in a query. */
-  readonly pairRepeats: number | null;
-  /** The same key this many times in a query. */
-  readonly keyRepeats: number | null;
-  /** 1: a page is taken once, whatever session id its URL carries. */
-  readonly sessions: number | null;
-  /** Calendars are followed to the end of the year this many years after the start of the crawl, and back to 1800. */
-  readonly calendarYears: number | null;
-  /** URLs of one template that were found on pages of that template; 50 more for each found elsewhere. */
-  readonly template: number | null;
-  /** Links from a seed along pages of one template. Lift it when newest links come first: depths then say nothing. */
-  readonly chain: number | null;
-  /** URLs of one path with four or more parameters that only combine what was combined before. */
-  readonly combinations: number | null;
-  /** Paths of one host that repeat a segment and have no new one. Once that many are known, other paths of three or more known segments end too. */
-  readonly shuffles: number | null;
-  /** Host names of one registrable domain. */
-  readonly hosts: number | null;
-  /** Labels of a host name. */
-  readonly hostLabels: number | null;
-}
-
-export const TRAP_LIMITS: TrapLimits = {
-  repeats: 3,
-  segmentUses: 4,
-  pathDepth: 25,
-  length: 4000,
-  pairRepeats: 3,
-  keyRepeats: 50,
-  sessions: 1,
-  calendarYears: 2,
-  template: 20_000,
-  chain: 5000,
-  combinations: 2000,
-  shuffles: 1000,
-  hosts: 1000,
-  hostLabels: 12,
-};
+import { mostPairs, mostUses, repeatsInARow, templateOf, type UrlParts, urlParts, withoutSession, yearIn } from "./traps-url.ts";
 
 export type TrapRule = keyof TrapLimits;
 
@@ -264,7 +216,7 @@ export function createTraps(options: TrapOptions): Traps {
   /** Parameters that only combine what was combined before, in pairs. */
   function combinationRule(url: string, parts: UrlParts, tell: Telling): TrapRule | null {
     const { pairs } = parts;
-    if (limits.combinations === null || pairs.length < MIN_KEYS || new Set(pairs.map(keyOf)).size < MIN_KEYS) return null;
+    if (limits.combinations === null || pairs.length < MIN_KEYS) return null;
     const path = url.slice(0, url.indexOf("?"));
     const sorted = pairs.slice(0, MAX_KEYS).sort();
     let fresh = false;
