@@ -27,7 +27,6 @@ const PACKAGE_HOME: Readonly<Record<string, RegExp>> = {
   undici: /^fetch\//,
   entities: /^parse\//,
   "whatwg-mimetype": /^rules\/media-type\.ts$/,
-  saxes: /^parse\//,
   tldts: /^rules\/site\.ts$/,
   "ipaddr.js": /^rules\/address\.ts$/,
 };

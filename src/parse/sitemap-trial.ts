@@ -1,5 +1,5 @@
 /** For tests only: reads a sitemap and keeps what it said. */
-import { parseSitemap, type SitemapFacts, type SitemapOptions, type SitemapResult } from "./sitemap.ts";
+import { createSitemapParser, readSitemap, type SitemapFacts, type SitemapOptions, type SitemapResult } from "./sitemap.ts";
 
 export interface Read {
   readonly locs: string[];
@@ -30,7 +30,19 @@ export function collector(options: Partial<SitemapOptions>) {
   return { got, full };
 }
 
+const bytesOf = (body: string | Uint8Array) => (typeof body === "string" ? Buffer.from(body) : body);
+
+/** A file that is not compressed. */
 export function read(body: string | Uint8Array, options: Partial<SitemapOptions> = {}): Read {
   const { got, full } = collector(options);
-  return { ...got, result: parseSitemap(typeof body === "string" ? Buffer.from(body) : body, full) };
+  const parser = createSitemapParser(full);
+  parser.push(bytesOf(body));
+  return { ...got, result: parser.end() };
+}
+
+/** A file as it came. */
+export async function readPacked(body: string | Uint8Array, options: Partial<SitemapOptions> = {}): Promise<Read> {
+  const { got, full } = collector(options);
+  const result = await readSitemap(bytesOf(body), full, () => new Promise((resolve) => setImmediate(resolve)));
+  return { ...got, result };
 }

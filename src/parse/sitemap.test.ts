@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { createSitemapParser, parseSitemapDate, readSitemap, type SitemapOptions } from "./sitemap.ts";
-import { collector, type Read, read, URL_HERE } from "./sitemap-trial.ts";
+import { collector, type Read, read, readPacked, URL_HERE } from "./sitemap-trial.ts";
 
 function readInPieces(body: Uint8Array, cuts: (at: number) => number, options: Partial<SitemapOptions> = {}): Read {
   const { got, full } = collector(options);
@@ -24,17 +24,19 @@ const urlset = (inner: string, attributes = ' xmlns="http://www.sitemaps.org/sch
   `<?xml version="1.0"?>\n<urlset${attributes}>${inner}</urlset>`;
 const entries = (...locs: string[]) => locs.map((loc) => `<url><loc>${loc}</loc></url>`).join("\n");
 
-test("F079 a gzipped sitemap is known by its first bytes, whatever the type; the text form and two layers too", () => {
+test("F079 a gzipped sitemap is known by its first bytes, whatever the type; the text form and two layers too", async () => {
   const list = ["http://h/1", "http://h/2", "http://h/3"];
   for (const contentType of ["application/octet-stream", "text/plain", "text/xml; charset=utf-8", null]) {
     for (const body of [gzipSync(urlset(entries(...list))), gzipSync(list.join("\n")), gzipSync(gzipSync(urlset(entries(...list))))]) {
-      const found = read(body, { contentType });
+      const found = await readPacked(body, { contentType });
       assert.deepEqual(found.locs, list);
       assert.equal(found.result.error, null);
     }
   }
   const four = gzipSync(gzipSync(gzipSync(gzipSync(urlset(entries(...list))))));
-  assert.deepEqual([read(four).locs, read(four).result.limit], [[], "layers"]);
+  const found = await readPacked(four);
+  assert.deepEqual([found.locs, found.result.limit, found.result.error], [[], "layers", "compressed more than 3 times"]);
+  assert.deepEqual((await readPacked(gzipSync(list.join("\n")), { maxLayers: 0 })).locs, []);
 });
 
 test("F080 an index reports every sitemap it names, itself included", () => {
@@ -127,11 +129,6 @@ test("a file that was cut off keeps its whole entries, never a part of an addres
     assert.ok(JSON.stringify(locs) === JSON.stringify(["http://h/1", "http://h/2"].slice(0, locs.length)), `${n}: ${locs}`);
     if (n > 30) assert.notEqual(result.error, null, `${n}`);
   }
-  const zipped = gzipSync(urlset(entries(...Array.from({ length: 5000 }, (_, i) => `http://h/${i * 7919}`))));
-  const half = read(zipped.subarray(0, zipped.length / 2));
-  assert.equal(half.result.error, "the gzip data is cut off");
-  assert.ok(half.locs.length > 1000 && half.locs.length < 5000);
-  for (const [i, loc] of half.locs.entries()) assert.equal(loc, `http://h/${i * 7919}`);
 });
 
 test("entities of a DTD, external ones and includes are neither resolved nor opened", () => {
@@ -212,24 +209,20 @@ test("dates that exist in files: no zone, a blank for T, names of zones, days th
     assert.equal(parseSitemapDate(text), null, text);
 });
 
-test("a hostile file is bounded: endless tags, deep nesting, faults without end, bombs, many locs", () => {
+test("a hostile file is bounded: endless tags, deep nesting, faults without end, many locs", () => {
   const much = 600_000;
-  const runs: [string | Uint8Array, Partial<SitemapOptions>][] = [
-    [`<urlset><url a="${"x".repeat(much)}`, {}],
-    [`<urlset>${"<a>".repeat(much / 3)}`, {}],
-    [`<urlset>${"</a>".repeat(much / 4)}`, {}],
-    [`<urlset>${"<".repeat(much)}`, {}],
-    [`<urlset><url><loc>${"&amp;".repeat(much / 5)}`, {}],
-    [`<urlset><!--${"-".repeat(much)}`, {}],
-    [`<!DOCTYPE ${"[".repeat(much)}`, {}],
-    ["x".repeat(much), {}],
-    ["x\n".repeat(much / 2), {}],
-    [gzipSync(Buffer.alloc(10_000_000)), { maxBytes: 1_000_000 }],
-    [gzipSync(gzipSync(Buffer.alloc(10_000_000))), { maxBytes: 1_000_000 }],
+  const bodies = [
+    `<urlset><url a="${"x".repeat(much)}`,
+    `<urlset>${"<a>".repeat(much / 3)}`,
+    `<urlset>${"</a>".repeat(much / 4)}`,
+    `<urlset>${"<".repeat(much)}`,
+    `<urlset><url><loc>${"&amp;".repeat(much / 5)}`,
+    `<urlset><!--${"-".repeat(much)}`,
+    `<!DOCTYPE ${"[".repeat(much)}`,
+    "x".repeat(much),
+    "x\n".repeat(much / 2),
   ];
-  for (const [body, options] of runs) assert.deepEqual(read(body, options).locs, []);
-  const bomb = read(gzipSync(`<urlset>${" ".repeat(10_000_000)}${entries("http://h/")}`), { maxBytes: 1_000_000 }).result;
-  assert.deepEqual([bomb.limit, bomb.bytes, bomb.urls], ["bytes", 1_000_000, 0]);
+  for (const body of bodies) assert.deepEqual(read(body).locs, []);
   assert.equal(read(`<urlset><url>${"<loc>http://h/</loc>".repeat(1000)}</url></urlset>`).locs.length, 1000);
   const cut = read(urlset(entries("http://h/1", "http://h/2")), { maxBytes: 120 });
   assert.deepEqual([cut.locs, cut.result.limit, cut.result.bytes], [["http://h/1"], "bytes", 120]);
@@ -279,35 +272,43 @@ const fragment = fc.constantFrom(
   ],
 );
 
-test("property: the result does not depend on how the bytes are cut, nor on gzip around them", () => {
-  const bodies = fc.oneof(
-    fc.array(fragment, { maxLength: 60 }).map((parts) => Buffer.from(parts.join(""))),
-    fc.array(fragment, { maxLength: 60 }).map((parts) => Buffer.from(urlset(parts.join("")))),
-    fc.array(fragment, { maxLength: 40 }).map((parts) => Buffer.from(`\ufeff<urlset>${parts.join("")}`, "utf16le")),
-    fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.concat([Buffer.from("http://h/x\n<urlset>".slice(0, 11)), bytes])),
-    fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.concat([Buffer.of(0x1f, 0x8b, 8, 0), bytes])),
-  );
+const bodies = fc.oneof(
+  fc.array(fragment, { maxLength: 60 }).map((parts) => Buffer.from(parts.join(""))),
+  fc.array(fragment, { maxLength: 60 }).map((parts) => Buffer.from(urlset(parts.join("")))),
+  fc.array(fragment, { maxLength: 40 }).map((parts) => Buffer.from(`\ufeff<urlset>${parts.join("")}`, "utf16le")),
+  fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.concat([Buffer.from("http://h/x\n<urlset>".slice(0, 11)), bytes])),
+);
+/** How far a file was read when its reading ended early may differ. */
+const plain = (found: Read) => ({ ...found, result: { ...found.result, bytes: 0 } });
+
+test("property: the result does not depend on how the bytes are cut", () => {
   fc.assert(
-    fc.property(bodies, fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1 }), fc.boolean(), (body, sizes, zip) => {
-      const bytes = zip ? gzipSync(body) : body;
-      const whole = read(bytes);
-      const pieces = readInPieces(bytes, (at) => sizes[at % sizes.length] ?? 1);
-      // How far a file was read when its reading ended early may differ.
-      const plain = (found: Read) => ({ ...found, result: { ...found.result, bytes: 0 } });
-      assert.deepEqual(plain(pieces), plain(whole));
-      if (zip) assert.deepEqual(plain(read(body)), plain(whole));
+    fc.property(bodies, fc.array(fc.integer({ min: 1, max: 30 }), { minLength: 1 }), (body, sizes) => {
+      assert.deepEqual(plain(readInPieces(body, (at) => sizes[at % sizes.length] ?? 1)), plain(read(body)));
     }),
     { numRuns: 1500 },
   );
 });
 
-test("property: random bytes never throw", () => {
-  fc.assert(
-    fc.property(
+test("property: nor on gzip around them", async () => {
+  await fc.assert(
+    fc.asyncProperty(bodies, fc.integer({ min: 0, max: 3 }), async (body, layers) => {
+      let bytes: Uint8Array = body;
+      for (let i = 0; i < layers; i++) bytes = gzipSync(bytes);
+      assert.deepEqual(plain(await readPacked(bytes)), plain(read(body)));
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("property: random bytes never throw, gzip's mark before them or not", async () => {
+  await fc.assert(
+    fc.asyncProperty(
       fc.uint8Array({ maxLength: 2000 }),
       fc.constantFrom(null, "text/xml; charset=gbk", "a/b; charset=iso-2022-jp", "text/xml;charset=utf-7"),
-      (bytes, contentType) => {
-        read(bytes, { contentType });
+      fc.constantFrom([], [0x1f, 0x8b, 8], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]),
+      async (bytes, contentType, mark) => {
+        await readPacked(Buffer.from([...mark, ...bytes]), { contentType });
       },
     ),
     { numRuns: 500 },

@@ -1,7 +1,7 @@
 /** Sitemaps from bytes, in pieces and with flat memory: which pages and further sitemaps a file names. Fetching, nesting, and meeting a file twice are the caller's. */
 import { mediaTypeOf } from "../rules/media-type.ts";
 import { declaredCharset, encodingOfLabel } from "./charset.ts";
-import { createGunzip, type Gunzip, isGzip } from "./sitemap-gunzip.ts";
+import { type Cut, unpacked } from "./sitemap-layers.ts";
 import { createLineReader, createTally, createXmlReader, type SitemapOptions, type SitemapResult, type Tally, type TextTaker } from "./sitemap-tally.ts";
 
 export { mayList, parseSitemapDate } from "./sitemap-rules.ts";
@@ -10,12 +10,15 @@ export type { ChangeFrequency, SitemapFacts, SitemapOptions, SitemapResult } fro
 export interface SitemapParser {
   /** False: the parser wants no more (a limit, not a sitemap, or damage); further bytes are ignored. */
   push(bytes: Uint8Array): boolean;
-  /** Once, after the last `push`. */
-  end(): SitemapResult;
+  /** Once, after the last `push`. `cut`: why there are no more bytes although the file is longer. */
+  end(cut?: Readonly<Cut>): SitemapResult;
 }
 
 const MAX_BYTES = 512 * 1024 * 1024;
 const MAX_LAYERS = 3;
+const WHOLE: Readonly<Cut> = { error: null, limit: null };
+/** Decoded bytes between two pauses: some milliseconds of work. */
+const TURN = 192 * 1024;
 /** Bytes from which the encoding is told. */
 const HEAD_BYTES = 1024;
 
@@ -84,98 +87,51 @@ function createByteReader(tally: Tally, options: SitemapOptions) {
 }
 
 /**
- * Reads one file. Any bytes give a result: urlset, sitemapindex, RSS, Atom, or text; gzip by its first bytes, whatever the type says; encoding by byte
- * order mark, Content-Type, XML declaration, else UTF-8 (RFC 7303 §3). Entities of a DTD, external ones and XInclude are never resolved nor opened.
+ * Reads one file that is not compressed, in the caller's turn. Any bytes give a result: urlset, sitemapindex, RSS, Atom, or text; encoding by byte order
+ * mark, Content-Type, XML declaration, else UTF-8 (RFC 7303 §3). Entities of a DTD, external ones and XInclude are never resolved nor opened.
  * The result does not depend on how the bytes are cut into pieces.
  */
 export function createSitemapParser(options: SitemapOptions): SitemapParser {
   const tally = createTally(options);
   const reader = createByteReader(tally, options);
-  const maxLayers = options.maxLayers ?? MAX_LAYERS;
   const maxBytes = options.maxBytes ?? MAX_BYTES;
-  const layers: Gunzip[] = [];
 
-  /** One end of the pipe: passes bytes on, through a gunzip if they are gzip. */
-  function createLayer(depth: number): { push(bytes: Uint8Array): boolean; end(): void } {
-    let start: Buffer | null = Buffer.alloc(0);
-    let next: ((bytes: Uint8Array) => boolean) | null = null;
-    let inner: { push(bytes: Uint8Array): boolean; end(): void } | null = null;
-    let received = 0;
-
-    function decide(bytes: Uint8Array): void {
-      start = null;
-      if (!isGzip(bytes)) {
-        next = (piece) => {
-          reader.push(piece);
-          return !tally.done;
-        };
-      } else if (depth >= maxLayers) {
-        tally.limit = "layers";
-        tally.fault(`compressed more than ${maxLayers} times`);
-        tally.done = true;
-        return;
-      } else {
-        inner = createLayer(depth + 1);
-        const gunzip = createGunzip(inner.push);
-        layers.push(gunzip);
-        next = gunzip.push;
-      }
-      next(bytes);
-    }
-
-    return {
-      push(given) {
-        const bytes = given.length > maxBytes - received ? given.subarray(0, maxBytes - received) : given;
-        received += bytes.length;
-        if (start !== null) {
-          start = Buffer.concat([start, bytes]);
-          if (start.length >= 3) decide(start);
-        } else next?.(bytes);
-        if (bytes.length < given.length && !tally.done) {
-          tally.limit = "bytes";
-          tally.done = true;
-        }
-        return !tally.done;
-      },
-      end() {
-        if (start !== null && start.length > 0) decide(start);
-        inner?.end();
-      },
-    };
-  }
-
-  const outer = createLayer(0);
   return {
-    push: (bytes) => !tally.done && outer.push(bytes),
-    end() {
-      outer.end();
-      const damage = layers.map((layer) => layer.end()).find((fault) => fault !== null) ?? null;
-      const cut = damage !== null && tally.limit === null && !tally.done;
-      const kind = reader.end(!cut && tally.limit === null);
-      const error = kind === "html" || kind === "other" ? tally.error : tally.done && tally.limit !== null && !cut ? tally.error : (damage ?? tally.error);
-      return { kind, urls: tally.urls, sitemaps: tally.sitemaps, rejected: tally.rejected, bytes: reader.bytes, error, limit: tally.limit };
+    push(given) {
+      if (tally.done) return false;
+      const bytes = given.subarray(0, maxBytes - reader.bytes);
+      reader.push(bytes);
+      if (bytes.length < given.length && !tally.done) {
+        tally.limit = "bytes";
+        tally.done = true;
+      }
+      return !tally.done;
+    },
+    end(cut = WHOLE) {
+      const kind = reader.end(tally.limit === null && cut.limit === null && cut.error === null);
+      // What the file is, or the limit that ended its reading, says more than damage behind it.
+      const error = kind === "html" || kind === "other" || tally.limit !== null ? tally.error : (cut.error ?? tally.error);
+      return { kind, urls: tally.urls, sitemaps: tally.sitemaps, rejected: tally.rejected, bytes: reader.bytes, error, limit: tally.limit ?? cut.limit };
     },
   };
 }
 
-/** The whole file at once, in the caller's turn. */
-export function parseSitemap(bytes: Uint8Array, options: SitemapOptions): SitemapResult {
-  const parser = createSitemapParser(options);
-  parser.push(bytes);
-  return parser.end();
-}
-
-/** Bytes given to the parser between two pauses: some milliseconds of work; compressed ones come to up to a thousand times as many. */
-const SLICE = 256 * 1024;
-const GZIP_SLICE = 4 * 1024;
-
-/** The whole file, giving the event loop its turn in between: for files of megabytes. `pause` resolves once the loop has handled what is ready. */
+/**
+ * Reads a file as it came, giving the event loop its turn in between: `pause` resolves once the loop has handled what is ready. Gzip around the file is known
+ * by its first bytes and undone, whatever the type says; of a damaged or cut file all is read that can be decoded.
+ */
 export async function readSitemap(bytes: Uint8Array, options: SitemapOptions, pause: () => Promise<void>): Promise<SitemapResult> {
   const parser = createSitemapParser(options);
-  const slice = isGzip(bytes) ? GZIP_SLICE : SLICE;
-  for (let at = 0; at < bytes.length; at += slice) {
-    if (at > 0) await pause();
-    if (!parser.push(bytes.subarray(at, at + slice))) break;
+  const cut: Cut = { error: null, limit: null };
+  const limits = { maxBytes: options.maxBytes ?? MAX_BYTES, maxLayers: options.maxLayers ?? MAX_LAYERS };
+  let unpaused = 0;
+  for await (const piece of unpacked(bytes, limits, cut)) {
+    if (unpaused >= TURN) {
+      await pause();
+      unpaused = 0;
+    }
+    unpaused += piece.length;
+    if (!parser.push(piece)) break;
   }
-  return parser.end();
+  return parser.end(cut);
 }
