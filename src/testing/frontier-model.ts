@@ -50,6 +50,8 @@ export interface FrontierModel {
     how: { kind: "done"; counted: boolean } | { kind: "retry"; afterMs: number } | { kind: "dropped" } | { kind: "returned" },
     sinceMs: number | null,
   ): boolean;
+  /** The process ended and the state was opened again. `lost`: URLs whose leases count as lost to a crash; other leases were handed back. */
+  restarted(lost: ReadonlySet<string>): void;
   readonly completed: boolean;
   /** Fails unless the counts agree. */
   compare(counts: FrontierCounts): void;
@@ -65,11 +67,13 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
   let seedsComplete = false;
   let completed = false;
   let counted = 0;
+  /** Every host may have been asked until then. */
+  let restFrom = -Infinity;
   const delayMs = config.perHostDelayMs === "auto" ? 0 : config.perHostDelayMs;
 
   const all = (state: State): ModelPlace[] => [...places.values()].filter((place) => place.state === state);
   const hostOf = (name: string) => {
-    const known = hosts.get(name) ?? { inFlight: 0, awaiting: 0, lastStart: -Infinity };
+    const known = hosts.get(name) ?? { inFlight: 0, awaiting: 0, lastStart: restFrom };
     hosts.set(name, known);
     return known;
   };
@@ -171,6 +175,24 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
         else backToFront(lease.place);
       }
       for (const place of all("delayed")) if (place.dueAt <= now()) backToFront(place);
+      completeIfOver();
+    },
+    restarted(lost) {
+      for (const { place } of leases) {
+        place.state = "queued";
+        if (lost.has(place.url)) place.crashes++;
+        if (place.crashes >= MAX_CRASHES) place.state = "dropped";
+      }
+      leases = [];
+      hosts.clear();
+      restFrom = now();
+      for (const place of places.values()) {
+        // A store keeps arrival, and that something was tried before; not that it was merely handed back.
+        place.front = place.attempt > 0 || place.crashes > 0;
+        place.dueAt = Math.ceil(place.dueAt);
+        if (place.state === "delayed" && place.dueAt <= now()) place.state = "queued";
+      }
+      completed = false;
       completeIfOver();
     },
     mayGive: () =>

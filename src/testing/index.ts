@@ -1,6 +1,7 @@
 /** Published as skein/testing: what the author of a store or of a crawl's tests needs. Not loaded by a crawl. */
 export { createTestClock, seededRandom, type TestClock } from "./clock.ts";
 export { caseConfig, crashedOutput, type FrontierBench, type FrontierCase, flattenOwed, frontierCases, type OpenFrontierBench } from "./frontier-cases.ts";
+export { type OpenSinkBench, outputAt, type SinkBench, type SinkCase, sinkCases } from "./sink-cases.ts";
 export {
   createTestWeb,
   type Expected,

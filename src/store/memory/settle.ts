@@ -153,7 +153,10 @@ function leaveDone(desk: Desk, entry: LeaseEntry): void {
   }
   desk.done++;
   desk.journal?.gone(place.seq);
-  desk.seen.replace(request.idHi, request.idLo, pack(DONE, depth));
+  const value = pack(DONE, depth);
+  desk.seen.replace(request.idHi, request.idLo, value);
+  // With levels an entry that was left behind when the URL was lowered may outlive the one that was fetched: the log says that it is over.
+  if (desk.levels.on) desk.journal?.seen(request, value);
   desk.levels.drop(level);
 }
 

@@ -1,42 +1,52 @@
 /** A durable frontier in a directory of its own, with a moved clock and sinks that remember; for tests only. */
-import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { FrontierConfig, FrontierHooks } from "../../core/frontier.ts";
+import type { Frontier, FrontierConfig, FrontierHooks } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
-import type { SinkState } from "../../core/sink.ts";
 import { createTestClock, seededRandom, type TestClock } from "../../testing/clock.ts";
-import { crashedOutput, type FrontierBench, flattenOwed } from "../../testing/frontier-cases.ts";
+import type { DurableBench } from "../../testing/frontier/bench.ts";
+import { crashedOutput, flattenOwed } from "../../testing/frontier-cases.ts";
 import { type DurableFrontier, type FaultPoint, openSqliteFrontier } from "./frontier.ts";
+import { readState } from "./read.ts";
 
-export function temporaryDirectory(): string & Disposable {
-  return mkdtempSync(join(tmpdir(), "skein-state-")) as string & Disposable; // removed by `removeDirectory`
+/** In memory where the system has such a place: thousands of files are synced here. */
+const PLACE = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+
+export function makeDirectory(): string {
+  return mkdtempSync(join(PLACE, "skein-state-"));
 }
 
 export const removeDirectory = (dir: string): void => rmSync(dir, { recursive: true, force: true });
 
-export interface DurableBench extends FrontierBench {
-  readonly frontier: DurableFrontier;
+/** What a process that dies now leaves behind. */
+export function copyState(from: string, to: string): void {
+  mkdirSync(to, { recursive: true });
+  for (const name of readdirSync(from)) if (!name.startsWith("lock.db")) cpSync(join(from, name), join(to, name));
+}
+
+export interface SqliteBench extends DurableBench {
+  /** The one that is open now; `frontier` passes every call on to it. */
+  readonly current: DurableFrontier;
   readonly clock: TestClock;
   readonly dir: string;
-  /** Closes the frontier and opens the directory again. */
-  reopen(): Promise<void>;
-  /** Opens a copy of the directory as it lies there now, as after `kill -9`; what the sinks took after the last commit is cut off. */
-  kill(): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface DurableBenchOptions {
+export interface SqliteBenchOptions {
   readonly passing?: (point: FaultPoint) => void;
   readonly hooks?: (hooks: FrontierHooks) => FrontierHooks;
+  readonly frontier?: (inner: DurableFrontier, bench: () => SqliteBench) => Partial<Frontier>;
+  /** What a killed process leaves, after it was copied. */
+  readonly spoil?: (dir: string) => void;
 }
 
-/** `frontier` of the bench is the one that is open now. */
-export async function openDurableBench(config: FrontierConfig, options: DurableBenchOptions = {}): Promise<DurableBench> {
+export async function openSqliteBench(config: FrontierConfig, options: SqliteBenchOptions = {}): Promise<SqliteBench> {
   const clock = createTestClock();
-  const dirs = [temporaryDirectory() as string];
-  let written: Output[] = [];
+  const dirs = [makeDirectory()];
+  const written: Output[] = [];
   let refused = false;
+  let limit = config.limitPages;
   const own: FrontierHooks = {
     write(outputs) {
       if (refused) throw new Error("disk full");
@@ -44,49 +54,90 @@ export async function openDurableBench(config: FrontierConfig, options: DurableB
     },
     crashed: crashedOutput,
   };
+  // Without a checkpoint, as the cases have it, a write that was refused may be tried again.
   const hooks = options.hooks?.(own) ?? own;
+  const counting: FrontierHooks = { ...hooks, checkpoint: () => new Map([["memory", { length: written.length }]]) };
   const random = seededRandom(1);
-  const open = () =>
+  const dir = (): string => dirs.at(-1) ?? "";
+  const open = (given: FrontierHooks) =>
     openSqliteFrontier({
-      dir: dirs.at(-1)!,
-      config,
-      hooks,
+      dir: dir(),
+      config: { ...config, limitPages: limit },
+      hooks: given,
       env: { clock, random, ...(options.passing === undefined ? {} : { passing: options.passing }) },
       durability: "normal",
     });
-  let frontier = await open();
-  return {
-    get frontier() {
-      return frontier;
+  let current = await open(hooks);
+
+  /** Sinks are cut back to where the state says they stood. */
+  async function reopen(): Promise<void> {
+    current = await open(counting);
+  }
+  async function restart(how: "closed" | "killed") {
+    const control = (await current.counts()).control;
+    const reader = how === "killed" ? readState(dir()) : null;
+    const lost = new Set<string>();
+    for (const place of reader?.queue() ?? []) if (place.standing === "leased") lost.add(place.request.url);
+    reader?.close();
+    if (how === "killed") {
+      const copy = makeDirectory();
+      copyState(dir(), copy);
+      options.spoil?.(copy);
+      const before = written.length;
+      await current[Symbol.asyncDispose]();
+      written.length = before;
+      dirs.push(copy);
+    } else await current[Symbol.asyncDispose]();
+    await reopen();
+    // A restart begins a stopped crawl anew; these cases go on with it as it was.
+    if (control !== "run") await current.control(control);
+    return { lost };
+  }
+
+  const frontier: Frontier = {
+    get seed() {
+      return current.seed;
+    },
+    add: (requests) => inner().add(requests),
+    seedsComplete: () => inner().seedsComplete(),
+    claim: (max) => inner().claim(max),
+    progress: (started, ended) => inner().progress(started, ended),
+    renew: (held) => inner().renew(held),
+    settle: (pages, links) => inner().settle(pages, links),
+    tune: (host, tuning) => inner().tune(host, tuning),
+    addCookies: (cookies) => inner().addCookies(cookies),
+    control: (to) => inner().control(to),
+    async setPageLimit(to) {
+      limit = to;
+      await inner().setPageLimit(to);
+    },
+    counts: () => inner().counts(),
+    hosts: (max) => inner().hosts(max),
+    robotsOf: (origin) => inner().robotsOf(origin),
+    remaining: () => inner().remaining(),
+    [Symbol.asyncDispose]: () => current[Symbol.asyncDispose](),
+  };
+  const inner = (): Frontier => ({ ...current, seed: current.seed, ...options.frontier?.(current, () => bench) });
+
+  const bench: SqliteBench = {
+    frontier,
+    get current() {
+      return current;
     },
     clock,
     get dir() {
-      return dirs.at(-1)!;
+      return dir();
     },
     advance: (ms) => clock.advance(ms),
     outputs: () => written,
     refuseWrites: (refuse) => {
       refused = refuse;
     },
-    async reopen() {
-      await frontier[Symbol.asyncDispose]();
-      frontier = await open();
-    },
-    async kill() {
-      const before = dirs.at(-1)!;
-      const copy = temporaryDirectory() as string;
-      for (const name of readdirSync(before)) if (!name.startsWith("lock")) cpSync(join(before, name), join(copy, name));
-      await frontier[Symbol.asyncDispose]();
-      dirs.push(copy);
-      frontier = await open();
-      const committed = frontier.state.sinkStates().get("memory");
-      if (committed !== undefined) written = written.slice(0, Number(committed.length));
-    },
+    restart,
     async close() {
-      await frontier[Symbol.asyncDispose]();
-      for (const dir of dirs) removeDirectory(dir);
+      await current[Symbol.asyncDispose]();
+      for (const each of dirs) removeDirectory(each);
     },
   };
+  return bench;
 }
-
-export const memorySink = (length: number): ReadonlyMap<string, SinkState> => new Map([["memory", { length }]]);

@@ -1,11 +1,23 @@
 /** The durable frontier walks the cases that every store must pass, as it is and across restarts. */
 import { test } from "node:test";
+import { modelRestartCases } from "../../testing/frontier/model-cases.ts";
 import { caseConfig, frontierCases } from "../../testing/frontier-cases.ts";
-import { openDurableBench } from "./bench-for-tests.ts";
+import { openSqliteBench } from "./bench-for-tests.ts";
 
 for (const one of frontierCases) {
   test(`sqlite frontier, ${one.rule}: ${one.name}`, async () => {
-    const bench = await openDurableBench({ ...caseConfig, ...one.config });
+    const bench = await openSqliteBench({ ...caseConfig, ...one.config });
+    try {
+      await one.run(bench);
+    } finally {
+      await bench.close();
+    }
+  });
+}
+
+for (const one of modelRestartCases) {
+  test(`sqlite frontier, ${one.rule}: ${one.name}`, async () => {
+    const bench = await openSqliteBench({ ...caseConfig, ...one.config });
     try {
       await one.run(bench);
     } finally {

@@ -21,15 +21,14 @@ export interface Loaded {
   readonly logBytes: number;
 }
 
-/** Of the logs only the last value of a fingerprint counts. */
-function readLogs(db: DatabaseSync, desk: Desk): { logRows: number; logBytes: number } {
+/** Of the logs only the last value of a fingerprint counts. `exact`: they tell what is done; otherwise only the queue tells what is not. */
+function readLogs(db: DatabaseSync, desk: Desk, exact: boolean): { logRows: number; logBytes: number } {
   const tables: Readonly<Record<LogKind, SeenTable>> = { [SEEN]: desk.seen, [SKIPPED]: desk.once.skipped, [FOUND]: desk.once.found };
   let logRows = 0;
   let logBytes = 0;
   const { seen } = desk;
   const visitSeen = (hi: number, lo: number, value: number): void => {
-    // What is queued or held, the queue itself tells.
-    const known = stateOf(value) === DROPPED ? value : pack(DONE, depthOf(value));
+    const known = exact || stateOf(value) === DROPPED ? value : pack(DONE, depthOf(value));
     if (seen.putIfAbsent(hi, lo, known) >= 0) seen.replace(hi, lo, known);
   };
   for (const row of db.prepare("SELECT kind, entries FROM log ORDER BY id").iterate()) {
@@ -43,13 +42,15 @@ function readLogs(db: DatabaseSync, desk: Desk): { logRows: number; logBytes: nu
   return { logRows, logBytes };
 }
 
-/** With levels a lowered place has a row at each level it was queued at, of which the newest is the live one. */
-function staleRows(db: DatabaseSync): Set<number> {
+/** With levels a lowered place has a row at each level it was queued at, of which the newest is the live one; none is when the place is settled. */
+function staleRows(db: DatabaseSync, desk: Desk, exact: boolean): Set<number> {
   const stale = new Set<number>();
   const met = createSeenTable();
   for (const row of db.prepare("SELECT seq, hi, lo, facts FROM queue ORDER BY seq DESC").iterate()) {
     const { seq, hi, lo, facts } = row as { seq: number; hi: number; lo: number; facts: number }; // the columns are declared so
-    if (!isDetachedRow(facts) && met.putIfAbsent(hi, lo, 0) >= 0) stale.add(seq);
+    if (isDetachedRow(facts)) continue;
+    const over = exact && [DONE, DROPPED].includes(stateOf(desk.seen.get(hi, lo)));
+    if (over || met.putIfAbsent(hi, lo, 0) >= 0) stale.add(seq);
   }
   return stale;
 }
@@ -141,12 +142,13 @@ function readLearnt(db: DatabaseSync, desk: Desk): void {
 
 /** Fills an empty desk. Reads only; throws when what it reads makes no sense. */
 export function loadDesk(db: DatabaseSync, desk: Desk): Loaded {
-  const logs = readLogs(db, desk);
   const row = db.prepare("SELECT counters, leased FROM progress").get() as { counters: string; leased: Uint8Array } | undefined; // the columns are declared so
   const counters = row === undefined ? null : readCounters(row.counters);
+  const exact = desk.levels.on && counters?.levels === true;
+  const logs = readLogs(db, desk, exact);
   const leased = new Set(row === undefined ? [] : readLeased(row.leased));
   readLearnt(db, desk);
-  const stale = desk.levels.on ? staleRows(db) : new Set<number>();
+  const stale = desk.levels.on ? staleRows(db, desk, exact) : new Set<number>();
   const { lost, last } = readQueue(db, desk, leased, stale);
   for (const host of desk.hosts.all()) desk.hosts.place(host);
   if (counters !== null) {

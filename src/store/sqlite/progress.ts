@@ -10,6 +10,8 @@ export interface Counters {
   readonly done: number;
   readonly dropped: number;
   readonly counted: number;
+  /** Whether the run goes by levels: the log then tells what is done. */
+  readonly levels: boolean;
   readonly level: number;
   readonly control: Control;
   readonly seedsComplete: boolean;
@@ -28,6 +30,7 @@ export function countersText(desk: Desk, elapsedMs: number): string {
     done: desk.done,
     dropped: desk.dropped,
     counted: desk.counted,
+    levels: desk.levels.on,
     level: desk.levels.base,
     control: desk.control,
     seedsComplete: desk.seedsComplete,

@@ -3,7 +3,7 @@ import { CrawlError } from "../../core/errors.ts";
 import type { Frontier } from "../../core/frontier.ts";
 import type { SinkState } from "../../core/sink.ts";
 import { carriedKey, type Desk, isDetached, isRobots, seenValue } from "../memory/desk.ts";
-import { DONE, DROPPED, depthOf, type Place, pack, RELINK_HELD, RELINK_QUEUED, stateOf } from "../memory/place.ts";
+import { depthOf, type Place, RELINK_HELD, RELINK_QUEUED, stateOf } from "../memory/place.ts";
 import { memoryPartsOf, revokeAll } from "../memory.ts";
 import { openDirectory } from "./directory.ts";
 import { FOUND, SEEN, SKIPPED, setDown } from "./log.ts";
@@ -46,8 +46,12 @@ export function saveFrontier(frontier: Frontier, options: SaveOptions): void {
       elapsedMs: options.elapsedMs,
       sinks: options.sinks,
       beforeEnd() {
-        const stored = (value: number): number => (stateOf(value) === DROPPED ? value : pack(DONE, depthOf(value)));
-        setDown(SEEN, desk.seen, stored, (chunk) => void insertLog.run(SEEN, chunk));
+        setDown(
+          SEEN,
+          desk.seen,
+          (value) => value,
+          (chunk) => void insertLog.run(SEEN, chunk),
+        );
         setDown(
           SKIPPED,
           desk.once.skipped,

@@ -14,6 +14,18 @@ export interface FrontierBench {
   outputs(): readonly Output[];
   /** Makes the sinks refuse, as a full disk does, or take again. */
   refuseWrites(refuse: boolean): void;
+  /** Only of stores that outlive their process, see DurableBench. */
+  readonly restart?: Restart;
+}
+
+/**
+ * Ends the store's process and opens the same state again, with `frontier` still the one to use. `closed`: it was disposed of, `killed`: it had no time
+ * for anything. Answers the URLs whose leases the state knew of: a killed process counts as a crash of each of these.
+ */
+export type Restart = (how: "closed" | "killed") => Promise<{ readonly lost: ReadonlySet<string> }>;
+
+export interface DurableBench extends FrontierBench {
+  readonly restart: Restart;
 }
 
 export interface FrontierCase {
@@ -77,6 +89,11 @@ export interface LinkOptions {
 /** Settled with everything absent but what is given. */
 export function settledAs(lease: { readonly token: Token }, settlement: Settlement, more: Partial<Settled> = {}): Settled {
   return { token: lease.token, settlement, sinceStartMs: 0, answer: null, host: null, setCookies: null, newSeeds: null, tally: [], ...more };
+}
+
+/** A case of a store that outlives its process. */
+export interface RestartCase extends Omit<FrontierCase, "run"> {
+  run(bench: DurableBench): Promise<void>;
 }
 
 export type Hand = ReturnType<typeof handOf>;
@@ -152,5 +169,14 @@ export function handOf(bench: FrontierBench) {
 
 /** A case whose body gets the bench's words. */
 export function caseOf(rule: string, name: string, config: Partial<FrontierConfig>, run: (hand: Hand, bench: FrontierBench) => Promise<void>): FrontierCase {
+  return { rule, name, config, run: (bench) => run(handOf(bench), bench) };
+}
+
+export function restartCaseOf(
+  rule: string,
+  name: string,
+  config: Partial<FrontierConfig>,
+  run: (hand: Hand, bench: DurableBench) => Promise<void>,
+): RestartCase {
   return { rule, name, config, run: (bench) => run(handOf(bench), bench) };
 }

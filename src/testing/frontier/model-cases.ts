@@ -4,7 +4,7 @@ import type { FrontierConfig, Settlement } from "../../core/frontier.ts";
 import type { CrawlRequest } from "../../core/request.ts";
 import { seededRandom } from "../clock.ts";
 import { createFrontierModel, type FrontierModel } from "../frontier-model.ts";
-import { caseConfig, type FrontierBench, type FrontierCase, type Hand, handOf, noRecord, settledAs } from "./bench.ts";
+import { caseConfig, type FrontierBench, type FrontierCase, type Hand, handOf, noRecord, type RestartCase, settledAs } from "./bench.ts";
 
 const STEPS = 300;
 const SEEDS = 40;
@@ -109,8 +109,10 @@ async function step(walk: Walk): Promise<void> {
   }
 }
 
-async function randomWalk(bench: FrontierBench, seed: number): Promise<void> {
+/** `restarts`: the share of steps before which the store's process ends. */
+async function randomWalk(bench: FrontierBench, seed: number, restarts: number): Promise<void> {
   const random = seededRandom(seed);
+  const chance = seededRandom(seed + 1_000);
   let now = 0;
   const model = createFrontierModel({ ...caseConfig, ...configOf(seed) }, () => now);
   const passMs = async (ms: number): Promise<void> => {
@@ -124,6 +126,7 @@ async function randomWalk(bench: FrontierBench, seed: number): Promise<void> {
       model.seedsComplete();
       await bench.frontier.seedsComplete();
     }
+    if (bench.restart !== undefined && chance() < restarts) model.restarted((await bench.restart(chance() < 0.5 ? "closed" : "killed")).lost);
     await step(walk);
     model.compare(await bench.frontier.counts());
   }
@@ -133,5 +136,12 @@ export const modelCases: readonly FrontierCase[] = Array.from({ length: SEEDS },
   rule: "model",
   name: `random steps agree with the model (seed ${seed})`,
   config: configOf(seed),
-  run: (bench) => randomWalk(bench, seed),
+  run: (bench) => randomWalk(bench, seed, 0),
+}));
+
+export const modelRestartCases: readonly RestartCase[] = Array.from({ length: SEEDS }, (_, seed) => ({
+  rule: "model",
+  name: `random steps and restarts agree with the model (seed ${seed})`,
+  config: configOf(seed),
+  run: (bench) => randomWalk(bench, seed, 0.1),
 }));
