@@ -2,9 +2,10 @@
 
 const NEEDS_QUOTES = /[",\r\n]/;
 
-/** Lists and objects are JSON; what is absent or null is an empty cell. */
+/** Lists and objects are JSON; what is absent or null is an empty cell, an empty text a quoted one. */
 function cell(value: unknown): string {
   if (value === undefined || value === null) return "";
+  if (value === "") return '""';
   const text = typeof value === "string" ? value : typeof value === "object" ? JSON.stringify(value) : String(value);
   return NEEDS_QUOTES.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

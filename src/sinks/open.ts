@@ -1,10 +1,13 @@
 /** The sinks a spec names, and the journal of a durable crawl. Checks that every file can be written before any is touched. */
 
-import { join } from "node:path";
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { CrawlError } from "../core/errors.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import { checkWritable } from "./file.ts";
 import { type SharedLines, sharedLines } from "./shared-lines.ts";
+import { checkDatabase, sqliteSink } from "./sqlite.ts";
 import { linksTable, pagesTable, skippedTable, type Table } from "./tables.ts";
 import { textSink } from "./text.ts";
 
@@ -26,6 +29,41 @@ function openAll(makers: readonly (() => Sink)[]): readonly Sink[] {
   return opened;
 }
 
+const isDatabase = (path: string) => /\.sqlite$/i.test(path);
+
+/** An output: which table goes to which file, as the user named it. */
+interface Wanted {
+  readonly path: string;
+  readonly table: Table<object>;
+}
+
+function wantedBy(spec: CrawlSpec): readonly Wanted[] {
+  const { outputs, pagesFile, skippedFile, linksFile, fields } = spec;
+  const wanted: Wanted[] = outputs.map((path) => ({ path, table: pagesTable({ which: "listed", fields }) }));
+  if (pagesFile !== null) wanted.push({ path: pagesFile, table: pagesTable({ which: "all", fields }) });
+  if (skippedFile !== null) wanted.push({ path: skippedFile, table: skippedTable({ duplicates: spec.skippedAll }) });
+  if (linksFile !== null) wanted.push({ path: linksFile, table: linksTable() });
+  return wanted;
+}
+
+/** A link counts as the file that it names. */
+function realPath(path: string): string {
+  return existsSync(path) ? realpathSync(path) : resolve(path);
+}
+
+/** Two names of one file would have it written by two sinks; a database is one sink for all its tables. */
+function checkDistinct(files: readonly string[]): void {
+  const names = new Map<string, string>();
+  for (const file of files) {
+    const real = realPath(file);
+    const other = names.get(real);
+    if (other !== undefined && statSync(real, { throwIfNoEntry: false })?.isFile() !== false) {
+      throw new CrawlError("output-unwritable", `cannot write ${file}: it is the same file as ${other}`);
+    }
+    names.set(real, file);
+  }
+}
+
 /**
  * The sinks of a spec, each named by its path. `states` null: a fresh run, an existing file is replaced with its first record.
  * With the states of the last commit: each file is cut back to what was committed and goes on there.
@@ -33,16 +71,20 @@ function openAll(makers: readonly (() => Sink)[]): readonly Sink[] {
  * `shared`: given to journalSinks too, a page that goes to several files is made into JSON once. The command line keeps `-` for itself.
  */
 export function openSinks(spec: CrawlSpec, states: SinkStates = null, shared: SharedLines = sharedLines()): readonly Sink[] {
-  const { outputs, pagesFile, skippedFile, linksFile, fields } = spec;
-  const files = [...outputs.filter((file) => file !== "-"), pagesFile, skippedFile, linksFile].filter((file) => file !== null);
-  for (const file of files) checkWritable(file);
-  const sink = <T extends object>(target: string, table: Table<T>) => {
-    return () => textSink(target === "-" ? STDOUT : target, table, { state: states?.get(target) ?? null, shared });
-  };
-  const makers = outputs.map((file) => sink(file, pagesTable({ which: "listed", fields })));
-  if (pagesFile !== null) makers.push(sink(pagesFile, pagesTable({ which: "all", fields })));
-  if (skippedFile !== null) makers.push(sink(skippedFile, skippedTable({ duplicates: spec.skippedAll })));
-  if (linksFile !== null) makers.push(sink(linksFile, linksTable()));
+  const byPath = Map.groupBy(wantedBy(spec), ({ path }) => path);
+  const files = [...byPath.keys()].filter((path) => path !== "-");
+  for (const file of files) {
+    checkWritable(file);
+    if (isDatabase(file)) checkDatabase(file);
+  }
+  checkDistinct(files);
+  const makers: (() => Sink)[] = [];
+  for (const [path, wanted] of byPath) {
+    const state = states?.get(path) ?? null;
+    const tables = wanted.map(({ table }) => table);
+    if (isDatabase(path)) makers.push(() => sqliteSink(path, tables, state));
+    else for (const table of tables) makers.push(() => textSink(path === "-" ? STDOUT : path, table, { state, shared }));
+  }
   return openAll(makers);
 }
 

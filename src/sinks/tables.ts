@@ -4,6 +4,8 @@ import { type EdgeRecord, type Output, PAGE_FIELDS, type PageRecord, type Skippe
 export interface Table<T extends object> {
   readonly name: "pages" | "skipped" | "links";
   readonly columns: readonly string[];
+  /** The same URL may stand in it more than once. */
+  readonly repeats?: boolean;
   /** Calls `take` for each record of it in an output. */
   each(output: Output, take: (record: T) => void): void;
 }
@@ -32,6 +34,7 @@ export function skippedTable(options: { readonly duplicates: boolean }): Table<S
   return {
     name: "skipped",
     columns: ["url", "referrer", "depth", "reason", "rule"],
+    repeats: options.duplicates,
     each({ skipped }, take) {
       for (const { value } of skipped) if (options.duplicates || value.reason !== "duplicate") take(value);
     },
@@ -43,6 +46,7 @@ export function linksTable(): Table<EdgeRecord> {
   return {
     name: "links",
     columns: ["from", "to", "nofollow"],
+    repeats: true,
     each({ edges }, take) {
       for (const edge of edges) take(edge);
     },

@@ -1,0 +1,149 @@
+/** For tests only: a place for one output of any format, with a reader that knows the format better than the sink does. */
+import assert from "node:assert/strict";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { gunzipSync } from "node:zlib";
+import type { Output } from "../core/records.ts";
+import type { Sink, SinkState } from "../core/sink.ts";
+import type { SinkBench } from "../testing/sink-cases.ts";
+import { sqliteSink } from "./sqlite.ts";
+import { linksTable, pagesTable, skippedTable, type Table } from "./tables.ts";
+import { textSink } from "./text.ts";
+
+export const SUFFIXES = ["jsonl", "json", "csv", "jsonl.gz", "json.gz", "csv.gz", "sqlite"] as const;
+export const TABLES: readonly Table<object>[] = [
+  pagesTable({ which: "all", fields: null }),
+  pagesTable({ which: "listed", fields: null }),
+  skippedTable({ duplicates: true }),
+  linksTable(),
+];
+
+const NUMBERS = new Set(["status", "depth", "bytes", "bytesDecoded", "attempts", "durationMs"]);
+const FLAGS = new Set(["truncated", "bodySkipped", "fromCache", "nofollow"]);
+const STRUCTURES = new Set(["redirects", "robots", "links", "images", "error"]);
+
+/** A cell of CSV or SQLite as the record had it. */
+function valueOfCell(column: string, cell: unknown): unknown {
+  if (cell === null) return null;
+  if (STRUCTURES.has(column)) return JSON.parse(String(cell));
+  if (FLAGS.has(column)) return cell === 1 || cell === "true";
+  return NUMBERS.has(column) ? Number(cell) : cell;
+}
+
+function recordsOf(columns: readonly string[], rows: readonly (readonly unknown[])[]): object[] {
+  return rows.map((row) => {
+    assert.equal(row.length, columns.length);
+    return Object.fromEntries(columns.map((column, index) => [column, valueOfCell(column, row[index])]));
+  });
+}
+
+/** RFC 4180 §2, strictly. An empty cell that is not quoted is null. */
+function csvRows(text: string): (string | null)[][] {
+  const rows: (string | null)[][] = [];
+  let row: (string | null)[] = [];
+  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/y;
+  while (cell.lastIndex < text.length) {
+    const from = cell.lastIndex;
+    const match = cell.exec(text);
+    assert.ok(match, `no cell at ${from}: ${JSON.stringify(text.slice(from, from + 40))}`);
+    row.push(match[1]?.replaceAll('""', '"') ?? (match[2] === "" ? null : (match[2] ?? null)));
+    if (match[3] === ",") continue;
+    rows.push(row);
+    row = [];
+  }
+  assert.deepEqual(row, []);
+  return rows;
+}
+
+function textOf(path: string): string {
+  const bytes = readFileSync(path);
+  const plain = path.endsWith(".gz") ? gunzipSync(bytes) : bytes;
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(plain);
+}
+
+function databaseRows(path: string, table: string): { columns: string[]; rows: unknown[][] } {
+  const db = new DatabaseSync(path);
+  try {
+    assert.deepEqual({ ...db.prepare("PRAGMA integrity_check").get() }, { integrity_check: "ok" });
+    const statement = db.prepare(`SELECT * FROM "${table}" ORDER BY rowid`);
+    const columns = statement.columns().map(({ name }) => name);
+    return { columns, rows: statement.all().map((row) => Object.values(row)) };
+  } finally {
+    db.close();
+  }
+}
+
+/** The records in a finished output. */
+export function readOutput(path: string, table: Table<object>): object[] {
+  if (path.endsWith(".sqlite")) {
+    const { columns, rows } = databaseRows(path, table.name);
+    assert.deepEqual(columns, table.columns);
+    assert.deepEqual(
+      readdirSync(join(path, "..")).filter((name) => /-(wal|shm|journal)$/.test(name)),
+      [],
+    );
+    return recordsOf(columns, rows);
+  }
+  const text = textOf(path);
+  const format = /\.(jsonl|json|csv)(?:\.gz)?$/.exec(path)?.[1];
+  if (format === "json") return JSON.parse(text);
+  if (format === "csv") {
+    const [columns, ...rows] = csvRows(text);
+    assert.deepEqual(columns, table.columns);
+    return recordsOf(table.columns, rows);
+  }
+  assert.ok(text === "" || text.endsWith("\n"));
+  return text
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+}
+
+export function openAt(path: string, table: Table<object>, state: SinkState | null): Sink {
+  return path.endsWith(".sqlite") ? sqliteSink(path, [table], state) : textSink(path, table, { state });
+}
+
+export interface SinkPlaces {
+  open(suffix: string, table: Table<object>): SinkBench;
+  close(): Promise<void>;
+}
+
+/** Benches with folders of their own under `root`; a kill goes on in a copy of the folder, so that nothing the dead sinks hold reaches it. */
+export function sinkPlaces(root: string): SinkPlaces {
+  const opened: Sink[] = [];
+  return {
+    open(suffix, table) {
+      let dir = mkdtempSync(join(root, "bench-"));
+      const path = () => join(dir, `out.${suffix}`);
+      return {
+        open(state) {
+          const sink = openAt(path(), table, state);
+          opened.push(sink);
+          return sink;
+        },
+        kill() {
+          const copy = mkdtempSync(join(root, "bench-"));
+          // The index of a write-ahead log is memory that its processes share; it dies with them.
+          cpSync(dir, copy, { recursive: true, filter: (from) => !from.endsWith("-shm") });
+          dir = copy;
+        },
+        remove() {
+          rmSync(dir, { recursive: true });
+          mkdirSync(dir);
+        },
+        read: () => readOutput(path(), table),
+        content: () => (suffix === "sqlite" ? databaseRows(path(), table.name) : textOf(path())),
+        wanted(output: Output) {
+          const records: object[] = [];
+          table.each(output, (record) => records.push(record));
+          return records;
+        },
+      };
+    },
+    async close() {
+      for (const sink of opened) await sink.close();
+      if (existsSync(root)) rmSync(root, { recursive: true });
+    },
+  };
+}
