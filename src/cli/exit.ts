@@ -3,7 +3,8 @@ import { CrawlError, ERROR_CODES } from "../core/errors.ts";
 import type { Summary } from "../core/events.ts";
 import type { StopSignal } from "./io.ts";
 
-export const EXIT = { ok: 0, internal: 1, usage: 2, unwritable: 3, noSeedReached: 4, tooManyErrors: 6, disallowed: 8, SIGINT: 130, SIGTERM: 143 } as const;
+/** `no`: asked a question, the answer is no (skein robots, skein explain). */
+export const EXIT = { ok: 0, internal: 1, usage: 2, unwritable: 3, noSeedReached: 4, tooManyErrors: 6, no: 8, SIGINT: 130, SIGTERM: 143 } as const;
 
 export interface Ending {
   /** The first signal that came while the crawl ran. */

@@ -16,7 +16,7 @@ const REASONS: Readonly<Record<FinishReason, string>> = {
 };
 
 /** "200 1,234 · 404 7", most frequent first; null when there is nothing. */
-function counted(counts: Readonly<Record<string, number>>, most = 12): string | null {
+export function counted(counts: Readonly<Record<string, number>>, most = 12): string | null {
   const entries = Object.entries(counts)
     .filter(([, count]) => count > 0)
     .sort(([, a], [, b]) => b - a);

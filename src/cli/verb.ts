@@ -1,4 +1,5 @@
 /** What the smaller commands share: their options, read from flags, variables and config file as for `crawl`, and their help. Each command says which options it takes. */
+import { resolve } from "node:path";
 import { CrawlError, type OptionProblem } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { CrawlSpec } from "../core/spec.ts";
@@ -37,6 +38,10 @@ export interface Reading {
 
 /** Own flags of several commands. */
 export const JSON_FLAG: Flag = cliFlag("json", { description: "JSON instead of text for people." });
+export const STATE_FLAG: Flag = cliFlag("state", {
+  ...{ value: "DIR", allowed: "a directory" },
+  description: "The state directory of the crawl (skein crawl --state DIR); SKEIN_STATE names it too.",
+});
 const HELP_FLAG: Flag = cliFlag("help", { short: "h", description: "This text." });
 
 function tableOf(verb: Verb): readonly Flag[] {
@@ -99,6 +104,13 @@ export async function readVerb(verb: Verb, argv: readonly string[], io: Io): Pro
 
 function inside(value: unknown, key: string): unknown {
   return typeof value === "object" && value !== null ? Object.entries(value).find(([name]) => name === key)?.[1] : undefined;
+}
+
+/** The state directory that was named. Throws CrawlError `invalid-options` when none was. */
+export function stateOf(reading: Reading, io: Io): string {
+  const named = reading.text("state") ?? io.env.SKEIN_STATE ?? "";
+  if (named === "") throw usageError("--state", "name the state directory of the crawl");
+  return resolve(io.cwd, named);
 }
 
 /** Warnings and errors of the parts on stderr. */

@@ -101,7 +101,7 @@ export async function robotsCommand(argv: readonly string[], io: Io, load: LoadR
   let status: number = EXIT.ok;
   for await (const probe of probes(reading, io, load)) {
     if (probe.basis === "unavailable") status = EXIT.noSeedReached;
-    else if (!probe.allowed && status === EXIT.ok) status = EXIT.disallowed;
+    else if (!probe.allowed && status === EXIT.ok) status = EXIT.no;
     const text = reading.isOn("json") ? JSON.stringify(probe) : robotsLines(probe).map(harmless).join("\n");
     await io.stdout.write(Buffer.from(`${text}\n`));
   }

@@ -1,0 +1,66 @@
+/** `skein explain`: why a URL was, or was not, crawled. */
+import { realClock } from "../../core/clock.ts";
+import { CrawlError } from "../../core/errors.ts";
+import type { openStateView } from "../../inspect.ts";
+import type { Explanation, explain } from "../../inspect-explain.ts";
+import type { explanationLines } from "../../inspect-words.ts";
+import { parseUrl } from "../../rules/url.ts";
+import { harmless } from "../console.ts";
+import { EXIT } from "../exit.ts";
+import type { Io } from "../io.ts";
+import { JSON_FLAG, readVerb, STATE_FLAG, stateOf, type Verb } from "../verb.ts";
+
+export interface ExplainParts {
+  readonly openStateView: typeof openStateView;
+  readonly explain: typeof explain;
+  readonly explanationLines: typeof explanationLines;
+}
+
+export const EXPLAIN: Verb = {
+  name: "explain",
+  head: `Usage: skein explain URL… --state DIR
+
+Says why a crawl did or did not fetch a URL: where it was found, page by page back to the seed, and
+what decided: a pattern, a line of robots.txt, a limit, a mark on the link. Of a URL that the crawl
+never met it says what the crawl's rules would make of it. The crawl may be running.
+
+Examples:
+  skein explain https://example.com/private/ --state crawl1
+  skein explain https://example.com/a --state crawl1 --json | jq .skipped.rule
+`,
+  own: [STATE_FLAG, JSON_FLAG],
+  shared: [],
+  tail: `
+With --json, one object a line: the facts, and the sentences under "text".
+
+Exit status: 0 all URLs are known to the crawl; 8 one is not; 2 usage, or no crawl in DIR.
+`,
+};
+
+/** Canonical where it is a URL, so that spelling does not matter; else as it stands, for what pages wrote that is no URL. */
+function askedUrl(text: string): string {
+  const trimmed = text.trim();
+  const bare = !/^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#]|$))/i.test(trimmed);
+  const parsed = parseUrl(bare && /^[^\s/]+\.[^\s/]/.test(trimmed) ? `https://${trimmed}` : trimmed);
+  return "reject" in parsed ? text : parsed.url;
+}
+
+/** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
+export async function explainCommand(argv: readonly string[], io: Io, load: () => Promise<ExplainParts>): Promise<number> {
+  const reading = await readVerb(EXPLAIN, argv, io);
+  if (reading === null) return EXIT.ok;
+  if (reading.args.length === 0) throw new CrawlError("invalid-options", "nothing to explain: give a URL");
+  const dir = stateOf(reading, io);
+  const { openStateView, explain, explanationLines } = await load();
+  using view = openStateView(dir);
+  let status: number = EXIT.ok;
+  for (const [index, text] of reading.args.entries()) {
+    const explanation: Explanation = await explain(view, askedUrl(text));
+    if (explanation.kind === "unknown") status = EXIT.no;
+    const lines = explanationLines(explanation, { spec: view.spec, finishReason: view.finishReason, now: realClock.epoch() });
+    const json = () => JSON.stringify({ ...explanation, text: lines.slice(1) });
+    const words = () => `${index > 0 ? "\n" : ""}${lines.map(harmless).join("\n")}`;
+    await io.stdout.write(Buffer.from(`${reading.isOn("json") ? json() : words()}\n`));
+  }
+  return status;
+}

@@ -1,0 +1,102 @@
+/** `skein export`: the records of a durable crawl into a file of another format, or to stdout as JSON Lines. */
+import { resolve } from "node:path";
+import type { PageRecord } from "../../core/records.ts";
+import { parseSpec } from "../../core/spec.ts";
+import type { openStateView, StateView } from "../../inspect.ts";
+import type { ExportKind, exportTo, journalFor } from "../../inspect-export.ts";
+import type { journalLines } from "../../inspect-journal.ts";
+import { appendPage, appendRecord, lineBuffer } from "../../rules/lines.ts";
+import { createConsole } from "../console.ts";
+import { EXIT } from "../exit.ts";
+import { cliFlag } from "../flags.ts";
+import type { Io } from "../io.ts";
+import { spellNumber } from "../progress.ts";
+import { readVerb, STATE_FLAG, stateOf, usageError, type Verb } from "../verb.ts";
+
+export interface ExportParts {
+  readonly openStateView: typeof openStateView;
+  readonly exportTo: typeof exportTo;
+  readonly journalFor: typeof journalFor;
+  readonly journalLines: typeof journalLines;
+}
+
+const KINDS: readonly ExportKind[] = ["pages", "skipped", "links"];
+
+export const EXPORT: Verb = {
+  name: "export",
+  head: `Usage: skein export --state DIR [-o FILE]… [options]
+
+Writes what a crawl has recorded so far, running or not, into files whose format goes by their names:
+.jsonl, .json, .csv, .sqlite, all but the last also with .gz. Without -o, JSON Lines on stdout.
+
+Examples:
+  skein export --state crawl1 -o pages.csv --fields url,status,title
+  skein export --state crawl1 --what skipped | jq -r .reason | sort | uniq -c
+  skein export --state crawl1 --what links -o edges.csv
+`,
+  own: [
+    STATE_FLAG,
+    cliFlag("what", {
+      value: KINDS.join("|"),
+      allowed: `one of ${KINDS.join(", ")}`,
+      description: "Page records, skipped URLs, or the edges of the link graph. [pages]",
+    }),
+    cliFlag("output", {
+      short: "o",
+      value: "FILE",
+      allowed: "a file name, or -",
+      description: "Where to; - is stdout (repeatable). An existing file is replaced.",
+    }),
+    cliFlag("quiet", { short: "q", description: "Do not say what was written." }),
+  ],
+  shared: ["fields"],
+  tail: `
+Exit status: 0; 2 usage, or no crawl in DIR; 3 a file cannot be written.
+`,
+};
+
+/** A piece of the journal as it goes to stdout. */
+function stdoutBytes(lines: readonly string[], what: ExportKind, fields: readonly string[] | null): Uint8Array {
+  if (what === "skipped" || (what === "pages" && fields === null)) return Buffer.from(`${lines.join("\n")}\n`);
+  const buffer = lineBuffer();
+  for (const line of lines) {
+    const page = JSON.parse(line) as PageRecord; // `as`: the journal of pages was written by this program
+    if (what === "pages") appendPage(buffer, page, fields);
+    else for (const to of page.links) appendRecord(buffer, { from: page.url, to });
+  }
+  return Buffer.from(buffer.take());
+}
+
+async function toStdout(view: StateView, what: ExportKind, fields: readonly string[] | null, io: Io, parts: ExportParts): Promise<void> {
+  for await (const lines of parts.journalLines(parts.journalFor(view, what))) await io.stdout.write(stdoutBytes(lines, what, fields));
+}
+
+/** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
+export async function exportCommand(argv: readonly string[], io: Io, load: () => Promise<ExportParts>): Promise<number> {
+  const reading = await readVerb(EXPORT, argv, io);
+  if (reading === null) return EXIT.ok;
+  if (reading.args.length > 0) throw usageError(reading.args[0] ?? "", "skein export takes no arguments; name the directory with --state");
+  const given = reading.text("what") ?? "pages";
+  const what = KINDS.find((kind) => kind === given);
+  if (what === undefined) throw usageError("--what", `expected one of ${KINDS.join(", ")}, got ${JSON.stringify(given)}`);
+  const fields = reading.isGiven("fields") ? reading.spec.fields : null;
+  if (fields !== null && what !== "pages") throw usageError("--fields", "chooses fields of page records; it goes with --what pages");
+  const files = reading.texts("output");
+  // The schema knows which file names are outputs.
+  parseSpec({ outputs: files });
+  const dir = stateOf(reading, io);
+  const parts = await load();
+  const console = createConsole(io, { format: "text", quiet: reading.isOn("quiet"), verbose: false, progress: false });
+  using view = parts.openStateView(dir);
+  for (const file of files.length === 0 ? ["-"] : files) {
+    if (file === "-") await toStdout(view, what, fields, io, parts);
+    else {
+      const count = await parts.exportTo(view, resolve(io.cwd, file), { what, fields });
+      console.say("info", `${file}: ${what === "links" ? "links of " : ""}${spellNumber(count)} ${what === "skipped" ? "skipped URLs" : "pages"}`, "exported", {
+        file,
+        count,
+      });
+    }
+  }
+  return EXIT.ok;
+}
