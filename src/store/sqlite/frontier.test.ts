@@ -1,6 +1,6 @@
 /** The durable frontier walks the cases that every store must pass, as it is and across restarts. */
 import { test } from "node:test";
-import { modelRestartCases } from "../../testing/frontier/model-cases.ts";
+import { restartCases } from "../../testing/frontier/restart-cases.ts";
 import { caseConfig, frontierCases } from "../../testing/frontier-cases.ts";
 import { openSqliteBench } from "./bench-for-tests.ts";
 
@@ -15,7 +15,7 @@ for (const one of frontierCases) {
   });
 }
 
-for (const one of modelRestartCases) {
+for (const one of restartCases) {
   test(`sqlite frontier, ${one.rule}: ${one.name}`, async () => {
     const bench = await openSqliteBench({ ...caseConfig, ...one.config });
     try {

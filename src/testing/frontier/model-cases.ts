@@ -143,5 +143,5 @@ export const modelRestartCases: readonly RestartCase[] = Array.from({ length: SE
   rule: "model",
   name: `random steps and restarts agree with the model (seed ${seed})`,
   config: configOf(seed),
-  run: (bench) => randomWalk(bench, seed, 0.1),
+  run: (bench) => randomWalk(bench, seed, 0.06),
 }));
