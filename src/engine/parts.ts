@@ -5,6 +5,7 @@ import type { Frontier, FrontierHooks } from "../core/frontier.ts";
 import type { Logger } from "../core/log.ts";
 import type { FetchedResponse, Fetcher } from "../core/outcome.ts";
 import type { ExtractPage } from "../core/page.ts";
+import type { Origin } from "../core/request.ts";
 import type { Sink } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import type { AdmitRules } from "../rules/admit.ts";
@@ -83,8 +84,8 @@ export interface Parts {
   /** Opens the frontier; `hooks` are the engine's. */
   readonly openFrontier: (hooks: FrontierHooks) => Promise<Frontier>;
   readonly openFetcher: () => Promise<Fetcher>;
-  /** Hosts that are seeds' hosts, and credentials by host: shared with the fetcher, grown by the run. */
-  readonly identity: { readonly seedHosts: Set<string>; readonly auth: Map<string, string> };
+  /** Hosts that are seeds' hosts, credentials by host, and origins that were only guessed (a bare host as https): shared with the fetcher, grown by the run. */
+  readonly identity: { readonly seedHosts: Set<string>; readonly auth: Map<string, string>; readonly guessed: Set<Origin> };
 }
 
 /** A page body as text is what `scrape` wants; other types are not handed to it. */
