@@ -64,7 +64,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   const random = options.world?.random ?? Math.random;
   const log = options.log ?? silentLog;
   const userAgent = spec.userAgent ?? DEFAULT_USER_AGENT;
-  const identity = { seedHosts: new Set<string>(), auth: new Map(Object.entries(spec.auth)) };
+  const identity = { seedHosts: new Set<string>(), auth: new Map(Object.entries(spec.auth)), guessed: new Set<string>() };
   const seed = crypto.getRandomValues(new Int32Array(4));
   const fingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!] as const;
   const site = siteRules(spec);
