@@ -54,6 +54,7 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
     parts.admit.scope.addSeed(request.url);
     parts.identity.seedHosts.add(request.host);
     if (credentials !== null) parts.identity.auth.set(request.host, credentials);
+    if (request.rest?.fallback !== undefined) parts.identity.guessed.add(originOf(request.url));
     batch.push(request);
     if (parts.spec.sitemaps.includes("auto")) sitemapOfOrigin(request);
   }

@@ -19,7 +19,7 @@ const GOOD_TTL_MS = 24 * 3_600_000;
 const BAD_TTL_MS = 10 * 60_000;
 /** RFC 9309 §2.3.1.2: at least five consecutive redirects. */
 const MAX_ROBOTS_REDIRECTS = 5;
-/** Failures that concern the whole host, not its robots.txt: its pages fail with the same code. */
+/** Failures that concern the whole host, not its robots.txt: its pages fail with the same code. So they do when no connection came about in time. */
 const HOST_GONE: ReadonlySet<ErrorCode> = new Set(["dns", "connect", "tls", "blocked-address"]);
 /** Parsed files kept; the text stays with the frontier. */
 const MAX_PARSED = 2_000;
@@ -63,6 +63,11 @@ export function createRobotsDesk(parts: Parts, sitemaps: (urls: readonly string[
       case "redirect":
         return redirectTarget(lease.request, outcome.location, outcome.response.status);
       case "failed": {
+        // What a redirect led to says nothing of the host that was asked.
+        const gone = lease.request.rest?.redirects === undefined && (HOST_GONE.has(outcome.code) || (outcome.status === null && outcome.sinceStartMs === null));
+        const unavailable = { kind: "unavailable", code: gone ? outcome.code : "robots-unavailable", why: outcome.message, ttlMs: BAD_TTL_MS } as const;
+        // http comes next, so that nothing is gained by waiting for https.
+        if (gone && parts.identity.guessed.has(originOf(lease.request.url))) return unavailable;
         const decision = retryDecision(
           { ...outcome, attempt: lease.attempt, crashes: lease.crashes, maxRetries: parts.spec.retry.max, maxWaitMs: parts.spec.maxWait },
           parts.random,
@@ -71,7 +76,7 @@ export function createRobotsDesk(parts: Parts, sitemaps: (urls: readonly string[
         // RFC 9309 §2.3.1.3: a 4xx says that there are no rules; 429 says that the host wants to be left alone.
         if (outcome.status !== null && outcome.status >= 400 && outcome.status < 500 && outcome.status !== 429)
           return { kind: "allow-all", ttlMs: GOOD_TTL_MS };
-        return { kind: "unavailable", code: HOST_GONE.has(outcome.code) ? outcome.code : "robots-unavailable", why: outcome.message, ttlMs: BAD_TTL_MS };
+        return unavailable;
       }
       default:
         return assertNever(outcome);
