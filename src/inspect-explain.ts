@@ -120,6 +120,8 @@ function queuePlace(view: StateView, url: string, place: KnownPlace): QueuePlace
 async function scopeOf(view: StateView): Promise<Scope> {
   const seeds = new Set<string>();
   for (const text of Array.isArray(view.spec.seeds) ? view.spec.seeds : []) {
+    // Stands for an input file.
+    if (text.startsWith("-i ")) continue;
     const hasScheme = /^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#]|$))/i.test(text.trim());
     const parsed = parseUrl(hasScheme ? text : `https://${text.trim()}`);
     if (!("reject" in parsed)) seeds.add(parsed.url);

@@ -113,18 +113,21 @@ export async function* journalLines(journal: Journal): AsyncGenerator<readonly s
   if (journal.bytes === 0) return;
   const file = await openJournal(journal.path);
   try {
-    let rest: Buffer = Buffer.alloc(0);
+    let buffer = Buffer.allocUnsafe(PIECE);
+    let kept = 0;
     for (let at = 0; at < journal.bytes; ) {
-      const piece = Buffer.allocUnsafe(Math.min(PIECE, journal.bytes - at));
-      const { bytesRead } = await file.read(piece, 0, piece.length, at);
+      // A line longer than the buffer.
+      if (kept > buffer.length / 2) buffer = Buffer.concat([buffer], buffer.length * 2);
+      const { bytesRead } = await file.read(buffer, kept, Math.min(buffer.length - kept, journal.bytes - at), at);
       if (bytesRead === 0) throw unreadable(journal.path, new Error(`it has ${at} bytes; ${journal.bytes} were committed`));
       at += bytesRead;
-      const held = rest.length === 0 ? piece.subarray(0, bytesRead) : Buffer.concat([rest, piece.subarray(0, bytesRead)]);
+      const held = buffer.subarray(0, kept + bytesRead);
       const end = held.lastIndexOf(NEWLINE) + 1;
-      rest = Buffer.from(held.subarray(end));
       if (end > 0) yield held.toString("utf8", 0, end - 1).split("\n");
+      kept = held.length - end;
+      held.copyWithin(0, end);
     }
-    if (rest.length > 0) throw unreadable(journal.path, new Error("its last line has no end"));
+    if (kept > 0) throw unreadable(journal.path, new Error("its last line has no end"));
   } finally {
     await file.close();
   }

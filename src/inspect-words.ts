@@ -78,9 +78,7 @@ function skipWords(reason: SkipReason, explanation: Explanation, skipped: Skippe
     case "robots":
       return robotsLine(explanation, rule);
     case "nofollow":
-      return rule === "rel=nofollow"
-        ? "every link to it on that page says rel=nofollow"
-        : "that page says nofollow for all its links (meta robots or X-Robots-Tag)";
+      return rule === "rel=nofollow" ? "the link says rel=nofollow" : "the page with the link says nofollow for all its links (meta robots or X-Robots-Tag)";
     case "duplicate-content":
       return `its content is that of another page${rule === undefined ? "" : ` (${rule})`}`;
     case "trap":
@@ -148,7 +146,9 @@ function pageWords(explanation: Explanation, record: PageRecord, telling: Tellin
 }
 
 function queueWords(queue: QueuePlace, { now, finishReason }: Telling): string[] {
-  const ended = finishReason === null ? "" : " The crawl ended before its turn; it goes on there when it is resumed with a larger limit.";
+  const limited = finishReason?.startsWith("limit-") === true;
+  const ended =
+    finishReason === null ? "" : ` The crawl ended (${finishReason}) before its turn; ${limited ? "with a larger limit " : ""}the same command goes on there.`;
   switch (queue.standing) {
     case "queued": {
       const before = queue.aheadOnHost === 0 ? "next in turn on its host" : `behind ${many(queue.aheadOnHost, "page")} of its host`;
@@ -208,13 +208,16 @@ function foundWords(explanation: Explanation): string[] {
   return [head, ...way.map(step), `  → ${explanation.url}`];
 }
 
+/** Reasons that are no link's: what was decided about a request, and what a limit or stop left in the queue. */
+const DECIDED_LATER: ReadonlySet<SkipReason> = new Set(["robots", "private-address", "page-limit", "stopped"]);
+
 /** The URL and what is to be said of it, a sentence or a step of the way a line. */
 export function explanationLines(explanation: Explanation, telling: Telling): string[] {
   const { kind, record, skipped, queue, outlook, url } = explanation;
   const also =
-    skipped !== null && kind !== "skipped" && !["robots", "private-address"].includes(skipped.reason)
+    skipped !== null && kind !== "skipped" && !DECIDED_LATER.has(skipped.reason)
       ? [
-          `A link to it on ${skipped.referrer ?? "an unknown page"} was passed over: ${skipWords(skipped.reason, explanation, skipped, telling)}. Another one counted.`,
+          `A link to it on ${skipped.referrer ?? "an unknown page"} was passed over: ${skipWords(skipped.reason, explanation, skipped, telling)}. Another link counted.`,
         ]
       : [];
   switch (kind) {

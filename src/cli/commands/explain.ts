@@ -1,13 +1,14 @@
 /** `skein explain`: why a URL was, or was not, crawled. */
 import { realClock } from "../../core/clock.ts";
 import { CrawlError } from "../../core/errors.ts";
-import type { openStateView } from "../../inspect.ts";
+import type { openStateView, StateView } from "../../inspect.ts";
 import type { Explanation, explain } from "../../inspect-explain.ts";
 import type { explanationLines } from "../../inspect-words.ts";
 import { parseUrl } from "../../rules/url.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";
+import { argumentFault } from "../seeds.ts";
 import { JSON_FLAG, readVerb, STATE_FLAG, stateOf, type Verb } from "../verb.ts";
 
 export interface ExplainParts {
@@ -37,12 +38,15 @@ Exit status: 0 all URLs are known to the crawl; 8 one is not; 2 usage, or no cra
 `,
 };
 
-/** Canonical where it is a URL, so that spelling does not matter; else as it stands, for what pages wrote that is no URL. */
-function askedUrl(text: string): string {
+/** Canonical where it is a URL, so that spelling does not matter; else as it stands, for what pages wrote that is no URL. A bare host: the scheme that the crawl knows. */
+function askedUrl(text: string, view: StateView): string {
   const trimmed = text.trim();
-  const bare = !/^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#]|$))/i.test(trimmed);
-  const parsed = parseUrl(bare && /^[^\s/]+\.[^\s/]/.test(trimmed) ? `https://${trimmed}` : trimmed);
-  return "reject" in parsed ? text : parsed.url;
+  const bare = argumentFault(trimmed) === null && !/^[a-z][a-z0-9+.-]*:(?!\d+(?:[/?#]|$))/i.test(trimmed);
+  const forms = (bare ? [`https://${trimmed}`, `http://${trimmed}`] : [trimmed]).flatMap((form) => {
+    const parsed = parseUrl(form);
+    return "reject" in parsed ? [] : [parsed.url];
+  });
+  return forms.find((form) => view.lookUp(form) !== null) ?? forms[0] ?? text;
 }
 
 /** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
@@ -55,7 +59,7 @@ export async function explainCommand(argv: readonly string[], io: Io, load: () =
   using view = openStateView(dir);
   let status: number = EXIT.ok;
   for (const [index, text] of reading.args.entries()) {
-    const explanation: Explanation = await explain(view, askedUrl(text));
+    const explanation: Explanation = await explain(view, askedUrl(text, view));
     if (explanation.kind === "unknown") status = EXIT.no;
     const lines = explanationLines(explanation, { spec: view.spec, finishReason: view.finishReason, now: realClock.epoch() });
     const json = () => JSON.stringify({ ...explanation, text: lines.slice(1) });

@@ -1,5 +1,6 @@
 /** `skein export`: the records of a durable crawl into a file of another format, or to stdout as JSON Lines. */
 import { resolve } from "node:path";
+import { CrawlError } from "../../core/errors.ts";
 import type { PageRecord } from "../../core/records.ts";
 import { parseSpec } from "../../core/spec.ts";
 import type { openStateView, StateView } from "../../inspect.ts";
@@ -26,8 +27,8 @@ export const EXPORT: Verb = {
   name: "export",
   head: `Usage: skein export --state DIR [-o FILE]… [options]
 
-Writes what a crawl has recorded so far, running or not, into files whose format goes by their names:
-.jsonl, .json, .csv, .sqlite, all but the last also with .gz. Without -o, JSON Lines on stdout.
+Writes what a crawl has recorded so far, running or not, into files. The format goes by their names:
+.jsonl, .json, .csv (each also with .gz) or .sqlite. Without -o, JSON Lines on stdout.
 
 Examples:
   skein export --state crawl1 -o pages.csv --fields url,status,title
@@ -67,6 +68,17 @@ function stdoutBytes(lines: readonly string[], what: ExportKind, fields: readonl
   return Buffer.from(buffer.take());
 }
 
+/** The schema knows which file names are outputs. */
+function checkNames(files: readonly string[]): void {
+  try {
+    parseSpec({ outputs: files });
+  } catch (error) {
+    if (!(error instanceof CrawlError)) throw error;
+    const problems = error.problems.map(({ message }) => ({ option: "--output", message }));
+    throw new CrawlError("invalid-options", problems.map(({ message }) => `--output: ${message}`).join("\n"), { cause: error, problems });
+  }
+}
+
 async function toStdout(view: StateView, what: ExportKind, fields: readonly string[] | null, io: Io, parts: ExportParts): Promise<void> {
   for await (const lines of parts.journalLines(parts.journalFor(view, what))) await io.stdout.write(stdoutBytes(lines, what, fields));
 }
@@ -82,12 +94,14 @@ export async function exportCommand(argv: readonly string[], io: Io, load: () =>
   const fields = reading.isGiven("fields") ? reading.spec.fields : null;
   if (fields !== null && what !== "pages") throw usageError("--fields", "chooses fields of page records; it goes with --what pages");
   const files = reading.texts("output");
-  // The schema knows which file names are outputs.
-  parseSpec({ outputs: files });
+  checkNames(files);
   const dir = stateOf(reading, io);
   const parts = await load();
   const console = createConsole(io, { format: "text", quiet: reading.isOn("quiet"), verbose: false, progress: false });
   using view = parts.openStateView(dir);
+  const journals = [view.journal.pages.path, view.journal.skipped.path];
+  const own = files.find((file) => journals.includes(resolve(io.cwd, file)));
+  if (own !== undefined) throw usageError("--output", `${own} belongs to the state itself; name another file`);
   for (const file of files.length === 0 ? ["-"] : files) {
     if (file === "-") await toStdout(view, what, fields, io, parts);
     else {

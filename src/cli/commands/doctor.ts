@@ -1,0 +1,47 @@
+/** `skein doctor`: whether this machine and a state directory are fit for a crawl. */
+import { resolve } from "node:path";
+import type { Check, examine } from "../../inspect-doctor.ts";
+import { harmless } from "../console.ts";
+import { EXIT } from "../exit.ts";
+import type { Io } from "../io.ts";
+import { JSON_FLAG, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
+
+export const DOCTOR: Verb = {
+  name: "doctor",
+  head: `Usage: skein doctor [--state DIR] [-c N]
+
+Checks Node.js, the decoders of bodies, the limit of open files, the clock, SQLite and the folder;
+with --state also that the state there is whole. Each line says ok, warn or fail, with what to do.
+Nothing is changed.
+
+Examples:
+  skein doctor -c 1000
+  skein doctor --state crawl1
+`,
+  own: [STATE_FLAG, JSON_FLAG],
+  shared: ["concurrency"],
+  tail: `
+Exit status: 0 nothing failed; 1 something did; 2 usage.
+`,
+};
+
+/** Lines for people. */
+export function doctorLines(checks: readonly Check[]): string[] {
+  return checks.flatMap(({ name, level, text, next }) => [
+    `${level.padEnd(5)} ${name.padEnd(13)} ${text}`,
+    ...(next === null ? [] : [`${" ".repeat(20)}next step: ${next}`]),
+  ]);
+}
+
+/** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
+export async function doctorCommand(argv: readonly string[], io: Io, load: () => Promise<{ readonly examine: typeof examine }>): Promise<number> {
+  const reading = await readVerb(DOCTOR, argv, io);
+  if (reading === null) return EXIT.ok;
+  if (reading.args.length > 0) throw usageError(reading.args[0] ?? "", "skein doctor takes no arguments");
+  const named = reading.text("state") ?? io.env.SKEIN_STATE ?? reading.spec.stateDir ?? "";
+  const { examine } = await load();
+  const checks = examine({ concurrency: reading.spec.concurrency, stateDir: named === "" ? null : resolve(io.cwd, named), cwd: io.cwd });
+  const text = reading.isOn("json") ? JSON.stringify(checks) : doctorLines(checks).map(harmless).join("\n");
+  await io.stdout.write(Buffer.from(`${text}\n`));
+  return checks.some(({ level }) => level === "fail") ? EXIT.internal : EXIT.ok;
+}
