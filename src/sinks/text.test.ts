@@ -80,7 +80,7 @@ test("a crawl that settled pages but listed none leaves an empty file, not the l
   assert.equal(readFileSync(path, "utf8"), "");
 });
 
-test("thousands of records arrive whole, plain and in several gzip members", async () => {
+test("thousands of records arrive whole, plain and gzipped in several steps", async () => {
   for (const name of ["many.jsonl", "many.jsonl.gz"]) {
     const sink = textSink(at(name), pagesTable({ which: "all", fields: null }));
     const links = Array.from({ length: 30 }, (_, index) => `http://a.example/some/path/${index}`);
