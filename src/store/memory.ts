@@ -172,7 +172,8 @@ function turnTo(desk: Desk, to: Control): void {
 
 /** Leases end as if returned; their tokens may still be handed back. */
 export function revokeAll(desk: Desk): void {
-  for (const entry of desk.leases.all()) {
+  // The last one put in front is the first to go: they come back in the order of their claims.
+  for (const entry of desk.leases.all().reverse()) {
     endLease(desk, entry);
     desk.revoked.add(entry.token);
     if (isRobots(entry.place)) originEntryOf(desk, entry.place).pending = false;

@@ -53,6 +53,9 @@ export function openStateDirectory(dir: string, options: { readonly durability: 
 /** The databases of the directories opened above. */
 const directories = new WeakMap<StateDirectory, OpenDirectory>();
 
+/** For tests that make its disk full. */
+export const databaseOf = (state: StateDirectory) => directories.get(state)?.db;
+
 /** Both steps at once, for callers that have nothing to decide in between. */
 export async function openSqliteFrontier(options: SqliteFrontierOptions & { readonly dir: string; readonly seed?: FingerprintSeed }): Promise<DurableFrontier> {
   const state = openStateDirectory(options.dir, options);

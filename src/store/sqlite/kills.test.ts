@@ -12,7 +12,7 @@ import { readState } from "./read.ts";
 
 const PROGRAM = join(import.meta.dirname, "crawl-for-tests.ts");
 const PAGES = 400;
-const ROUNDS = Number(process.env.SKEIN_KILL_ROUNDS ?? 12);
+const ROUNDS = Number(process.env.SKEIN_KILL_ROUNDS ?? 6);
 
 const linesOf = (path: string): string[] => {
   const text = readFileSync(path, "utf8");
@@ -66,7 +66,7 @@ for (const point of POINTS) {
     const dir = makeDirectory();
     try {
       // Later each time, so that every run gets somewhere.
-      const times = point === "during-start" ? [1, 1] : [2, 5, 9];
+      const times = point === "during-start" ? [1] : [2, 7];
       const killed = await untilItEnds(dir, null, (run) => (times[run] === undefined ? null : { env: { SKEIN_FAULT: `${point}:${times[run]}` } }));
       assert.equal(killed, times.length);
       checkWhole(dir, null);

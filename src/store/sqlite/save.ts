@@ -84,8 +84,10 @@ function writeQueue(desk: Desk, writer: Writer): void {
     for (const lane of host.lanes) {
       const front = lane.front.length;
       const listed = desk.arena.list(lane, host.key);
-      // The last one put in front is the first to go.
-      for (const place of [...listed.slice(0, front).reverse(), ...listed.slice(front)]) {
+      // The last one put in front is the first to go; with dfs the last one of all is.
+      const first = listed.slice(0, front);
+      const rest = listed.slice(front);
+      for (const place of desk.config.order === "bfs" ? [...first.reverse(), ...rest] : [...rest, ...first]) {
         if (!isDetached(place) && desk.levels.on && depthOf(seenValue(desk, place)) !== lane.level) continue;
         const history = isDetached(place) ? undefined : desk.carried.get(carriedKey(place.request));
         writer.queued(history === undefined ? place : { ...place, attempt: history.attempt, crashes: history.crashes }, isRelinking(desk, place), null);
