@@ -213,3 +213,13 @@ test("F030 user and password of a host go to it alone, those in a Location to no
   assert.equal(a.requests.at(-1)?.headers.get("authorization"), `Basic ${btoa("me:secret")}`);
   assert.ok(b.requests.every(({ headers }) => headers.get("authorization") !== `Basic ${btoa("me:secret")}`));
 });
+
+test("F030 a seed that moves to another host takes neither Authorization nor Cookie along", async () => {
+  await using b = await site({ "/x": `<a href="/in">i</a>` }, "<p>b");
+  await using a = await site({ "/r": moved(`${b.origin}/x`) });
+  const { at } = await crawled(a, { seeds: "/r", headers: { Authorization: "Bearer T", Cookie: "own=1", "X-Plain": "y" } });
+  assert.equal(at(`${b.origin}/in`).status, 200);
+  for (const { headers } of b.requests)
+    assert.deepEqual([headers.get("authorization"), headers.get("cookie"), headers.get("x-plain")], [undefined, undefined, "y"]);
+  for (const { headers } of a.requests) assert.equal(headers.get("authorization"), "Bearer T");
+});
