@@ -3,12 +3,13 @@ import { readFile } from "node:fs/promises";
 import { type EpochMs, realClock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { CrawlEvent } from "./core/events.ts";
-import type { Cookie, FrontierConfig } from "./core/frontier.ts";
+import type { Cookie, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
 import { type Logger, silentLog } from "./core/log.ts";
+import type { FingerprintSeed } from "./core/request.ts";
 import type { Sink } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import { TRAP_LIMITS, TRAP_NAMES } from "./core/traps.ts";
-import type { CrawlHooks, Parts, Scrape } from "./engine/parts.ts";
+import type { CrawlHooks, OpenedStore, Parts, Scrape } from "./engine/parts.ts";
 import { decodeText, extractPage } from "./parse/extract.ts";
 import { type AdmitRules, createRecentIds } from "./rules/admit.ts";
 import { wantsBody } from "./rules/media-type.ts";
@@ -18,6 +19,7 @@ import { createTraps, type Traps } from "./rules/traps.ts";
 import { loadScraper } from "./scraper.ts";
 import { openSinks } from "./sinks/open.ts";
 import { createMemoryFrontier } from "./store/memory.ts";
+import type { FaultPoint } from "./store/sqlite/frontier.ts";
 import { VERSION } from "./version.ts";
 
 /** What a caller may give beside the spec; everything JSON cannot hold. */
@@ -27,8 +29,14 @@ export interface AssembleOptions {
   readonly hooks?: CrawlHooks;
   readonly log?: Logger;
   readonly onEvent?: (event: CrawlEvent) => void;
-  /** Tests replace the world: time, chance and the web. */
-  readonly world?: Partial<Pick<Parts, "clock" | "random" | "openFetcher">>;
+  /** What stands for the seeds in the state directory where they are read from a source: a resume must name the same ones. */
+  readonly seedNames?: readonly string[];
+  /** Drop what the state directory holds. */
+  readonly fresh?: boolean;
+  /** A folder in which an interrupted crawl in memory is kept, so that it can be resumed. */
+  readonly rescueTo?: string;
+  /** Tests replace the world: time, chance, the web, and where a durable step may be interrupted. */
+  readonly world?: Partial<Pick<Parts, "clock" | "random" | "openFetcher"> & { readonly passing: (point: FaultPoint) => void }>;
 }
 
 /** The agent sent when the user names none. */
@@ -64,14 +72,17 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   const random = options.world?.random ?? Math.random;
   const log = options.log ?? silentLog;
   const userAgent = spec.userAgent ?? DEFAULT_USER_AGENT;
-  const identity = { seedHosts: new Set<string>(), auth: new Map(Object.entries(spec.auth)), guessed: new Set<string>() };
+  const identity = { seedHosts: new Set<string>(), auth: new Map(Object.entries(spec.auth)), movedSeeds: [] as string[], guessed: new Set<string>() };
   const seed = crypto.getRandomValues(new Int32Array(4));
-  const fingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!] as const;
+  /** A state directory brings its own. */
+  let fingerprintSeed: FingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!];
   const site = siteRules(spec);
   const scraper = scraperOf(spec);
   const admit: AdmitRules = {
     scope: compileScope(spec.scope, spec.follow, spec.list, [], site.siteOf),
-    seed: fingerprintSeed,
+    get seed() {
+      return fingerprintSeed;
+    },
     maxDepth: spec.maxDepth,
     robots: spec.robots,
     found: spec.print === "links",
@@ -80,12 +91,44 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     traps: trapsOf(spec, clock.epoch(), site.siteOf),
     passed: createRecentIds(),
   };
+  const config = frontierConfig(spec);
+  const startedAt = clock.epoch();
+  const stored = options.seedNames === undefined ? spec : { ...spec, seeds: options.seedNames };
+
+  function openInMemory(hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void, own: readonly Sink[]): OpenedStore {
+    const sinks = [...openSinks(spec), ...own];
+    use(sinks);
+    const frontier = createMemoryFrontier(config, hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
+    return {
+      frontier,
+      sinks,
+      say: null,
+      elapsedBeforeMs: 0,
+      resumed: false,
+      async finish(end) {
+        const folder = options.rescueTo;
+        if (folder === undefined || end.reason !== "interrupted" || end.left === 0) return null;
+        const { rescue } = await import("./durable.ts");
+        const states = hooks.checkpoint?.(true) ?? new Map();
+        return rescue(frontier, { folder, spec: stored, startedAt, elapsedMs: end.elapsedMs, sinks: states, seeds: identity.movedSeeds });
+      },
+    };
+  }
+
+  async function openInDirectory(dir: string, hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void, own: readonly Sink[]): Promise<OpenedStore> {
+    const { openDurable } = await import("./durable.ts");
+    const passing = options.world?.passing;
+    const input = { dir, spec, stored, fresh: options.fresh === true, config, clock, random, siteOf: site.siteOf, traps: admit.traps, sinks: own };
+    const opened = await openDurable(passing === undefined ? input : { ...input, passing }, hooks, use);
+    fingerprintSeed = opened.seed;
+    return opened;
+  }
+
   return {
     spec,
     clock,
     random,
     log,
-    sinks: [...openSinks(spec, null), ...(options.sinks ?? [])],
     hooks: options.hooks ?? {},
     scrape: options.scrape ?? scraper.scrape,
     onEvent: options.onEvent ?? (() => undefined),
@@ -96,11 +139,12 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     decodeText,
     loadSitemaps: () => import("./parse/sitemap.ts"),
     siteOf: site.siteOf,
-    openFrontier: async (hooks) => {
+    async openStore(hooks, use) {
       await Promise.all([site.load(), scraper.load()]);
-      const frontier = createMemoryFrontier(frontierConfig(spec), hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
-      if (spec.cookies !== null) await frontier.addCookies(await readCookies(spec.cookies, log));
-      return frontier;
+      const own = options.sinks ?? [];
+      const opened = spec.stateDir === null ? openInMemory(hooks, use, own) : await openInDirectory(spec.stateDir, hooks, use, own);
+      if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
+      return opened;
     },
     openFetcher:
       options.world?.openFetcher ??

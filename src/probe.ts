@@ -1,6 +1,7 @@
 /** One page through the very parts of a crawl, watched on its way: what `skein fetch` shows. Robots.txt alone is probe-robots.ts; nothing is written to files. */
 import { type AssembleOptions, assemble } from "./assemble.ts";
 import type { Frontier, RobotsState } from "./core/frontier.ts";
+import type { Logger } from "./core/log.ts";
 import type { Exchange, Fetcher, FetchOutcome, ResponseHeaders } from "./core/outcome.ts";
 import type { Extraction } from "./core/page.ts";
 import type { ErrorCode, PageRecord } from "./core/records.ts";
@@ -77,7 +78,7 @@ function onePage(spec: CrawlSpec): CrawlSpec {
     follow: [],
     list: [],
     limits: { ...spec.limits, pages: null, time: null, bytes: null, errors: null },
-    ...{ sitemaps: [], scraper: null, outputs: [], pagesFile: null, skippedFile: null, linksFile: null, fields: null, print: "pages" },
+    ...{ stateDir: null, sitemaps: [], scraper: null, outputs: [], pagesFile: null, skippedFile: null, linksFile: null, fields: null, print: "pages" },
   };
 }
 
@@ -112,12 +113,17 @@ function watchedFetcher(fetcher: Fetcher, notes: Notes): Fetcher {
   };
 }
 
+/** Waits that are worth a word. */
+const LONG_WAIT_MS = 1_500;
+
 /** A lease brings what the crawler knows of the origin's robots.txt. */
-function watchedFrontier(frontier: Frontier, notes: Notes): Frontier {
+function watchedFrontier(frontier: Frontier, notes: Notes, log: Logger): Frontier {
   return {
     ...frontier,
     async claim(max) {
       const claim = await frontier.claim(max);
+      if (claim.kind === "wait" && claim.waitMs > LONG_WAIT_MS && Number.isFinite(claim.waitMs))
+        log("info", "waiting, as a crawl would", { seconds: Math.ceil(claim.waitMs / 1_000), for: claim.cause });
       if (claim.kind === "leases") for (const { request, robots } of claim.leases) if (robots !== null) notes.robots.set(request.url, robots);
       return claim;
     },
@@ -140,7 +146,10 @@ function watchedParts(parts: Parts, scrape: Scrape | undefined, notes: Notes): P
     ...parts,
     scrape: scrape === undefined ? null : watchedScrape(scrape, notes),
     openFetcher: async () => watchedFetcher(await parts.openFetcher(), notes),
-    openFrontier: async (hooks) => watchedFrontier(await parts.openFrontier(hooks), notes),
+    async openStore(hooks, use) {
+      const opened = await parts.openStore(hooks, use);
+      return { ...opened, frontier: watchedFrontier(opened.frontier, notes, parts.log) };
+    },
     extract(response, url, options) {
       notes.extraction = parts.extract(response, url, options);
       return notes.extraction;

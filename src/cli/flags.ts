@@ -12,6 +12,7 @@ export interface CliFlags {
   verbose: boolean;
   logFormat: string;
   progress: boolean;
+  fresh: boolean;
   help: boolean;
 }
 
@@ -45,6 +46,7 @@ const OWN_FLAGS: readonly Flag[] = [
   cliFlag("verbose", { short: "v", description: "How each pattern was read, retries and other detail on stderr." }),
   cliFlag("log-format", { value: "text|json", allowed: "one of text, json", description: "Diagnostics on stderr as text or as JSON lines." }),
   cliFlag("progress", { negated: true, description: "No progress line; there is one only on a terminal anyway." }),
+  cliFlag("fresh", { description: "With --state: drop what the directory holds and start anew." }),
   cliFlag("help", { short: "h", description: "This text." }),
 ];
 
@@ -168,7 +170,7 @@ export function parseFlags(argv: readonly string[], table: readonly Flag[]): Par
 
 /** What is given for the command line itself. */
 export function cliFlags(given: readonly Given[], problems: OptionProblem[]): CliFlags {
-  const found: CliFlags = { inputFiles: [], quiet: false, verbose: false, logFormat: "text", progress: true, help: false };
+  const found: CliFlags = { inputFiles: [], quiet: false, verbose: false, logFormat: "text", progress: true, fresh: false, help: false };
   for (const { flag, value, label } of given) {
     if (flag.node !== null) continue;
     if (flag.name === "input-file" && Array.isArray(value)) found.inputFiles = [...value];
@@ -179,6 +181,7 @@ export function cliFlags(given: readonly Given[], problems: OptionProblem[]): Cl
     } else if (flag.name === "quiet") found.quiet = value === true;
     else if (flag.name === "verbose") found.verbose = value === true;
     else if (flag.name === "progress") found.progress = value === true;
+    else if (flag.name === "fresh") found.fresh = value === true;
     else if (flag.name === "help") found.help = value === true;
   }
   return found;

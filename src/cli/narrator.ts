@@ -57,6 +57,9 @@ export function createNarrator(console: Console): Narrator {
           console.say("debug", `try ${attempt} failed (${why}), again in ${spellElapsed(afterMs)}: ${url}`, "retry", { url, code, status, attempt, afterMs });
           return;
         }
+        case "state":
+          console.say("info", event.message, "state");
+          return;
         case "seed-moved":
           console.say("warn", `seed moved: ${event.from} leads to ${event.to}, which counts as a seed too`, "seed moved", { from: event.from, to: event.to });
           return;

@@ -28,6 +28,8 @@ export type CrawlEvent =
       readonly attempt: number;
       readonly afterMs: number;
     }
+  /** What became of the run found in the state directory, in one line. */
+  | { readonly kind: "state"; readonly message: string }
   /** A seed's redirect widened the scope. */
   | { readonly kind: "seed-moved"; readonly from: string; readonly to: string }
   | { readonly kind: "stopping"; readonly mode: StopMode; readonly reason: FinishReason; readonly detail: string | null }
@@ -67,4 +69,6 @@ export interface Summary extends CrawlStats {
   readonly seedsReached: number;
   readonly slowestHosts: readonly HostView[];
   readonly files: readonly string[];
+  /** The directory from which what is left can be resumed; null: nothing is left, or it is not kept. */
+  readonly resumeFrom: string | null;
 }

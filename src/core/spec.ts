@@ -266,6 +266,14 @@ export const crawlSpec = z.strictObject({
     }),
     {},
   ),
+  stateDir: option(z.nullable(text("a directory")), null, {
+    ...{ group: "output", flag: "state", value: "DIR" },
+    description: "Keep the crawl in a directory: it survives kill -9, and the same command resumes it.",
+  }),
+  durability: option(choice("normal", "strict"), "normal", {
+    ...{ group: "output", flag: "durability", value: "normal|strict" },
+    description: "With --state: strict syncs the disk at every step, so that a power cut loses nothing either.",
+  }),
   outputs: option(form(z.array(z.string().check(z.refine((name) => name === "-" || isOutputFile(name)))), `${fileForms}, or - for stdout`), [], {
     ...{ group: "output", flag: "output", short: "o", value: "FILE" },
     description: "Page records to a file, by its suffix .jsonl, .json, .csv (each also .gz) or .sqlite, or - for JSON Lines on stdout (repeatable).",

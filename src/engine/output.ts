@@ -1,5 +1,6 @@
 /** Hands settled outputs to the sinks, the listeners and the reader of the run, in settle order, inside the settle step. */
 import type { Output, PageRecord } from "../core/records.ts";
+import type { Sink } from "../core/sink.ts";
 import type { Parts } from "./parts.ts";
 import type { Gate } from "./run.ts";
 
@@ -90,11 +91,16 @@ export function flattened(outputs: readonly Output[]): readonly Output[] {
 }
 
 /** What the frontier calls inside its settle step. */
-export function createWriter(parts: Parts, reader: () => Reader | null, seen: (output: Output) => void): (outputs: readonly Output[]) => void {
-  const { sinks, hooks, onEvent } = parts;
+export function createWriter(
+  parts: Parts,
+  sinks: () => readonly Sink[],
+  reader: () => Reader | null,
+  seen: (output: Output) => void,
+): (outputs: readonly Output[]) => void {
+  const { hooks, onEvent } = parts;
   return (outputs) => {
     const flat = flattened(outputs);
-    for (const sink of sinks) sink.write(flat);
+    for (const sink of sinks()) sink.write(flat);
     const to = reader();
     for (const output of flat) {
       seen(output);

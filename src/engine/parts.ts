@@ -1,6 +1,6 @@
 /** What a run is given: every concrete part behind its contract, put together by assemble.ts. Types only. */
 import type { Clock } from "../core/clock.ts";
-import type { CrawlEvent } from "../core/events.ts";
+import type { CrawlEvent, FinishReason } from "../core/events.ts";
 import type { Frontier, FrontierHooks } from "../core/frontier.ts";
 import type { Logger } from "../core/log.ts";
 import type { FetchedResponse, Fetcher } from "../core/outcome.ts";
@@ -62,12 +62,34 @@ export interface SitemapTools {
   readonly mayList: (sitemapUrl: string, pageUrl: string, namedBy: readonly string[], siteOf: (host: string) => string) => boolean;
 }
 
+/** How a run ended, for the store that keeps it. */
+export interface RunEnd {
+  readonly reason: FinishReason;
+  /** Nothing of it is to be resumed, unless a limit is raised. */
+  readonly over: boolean;
+  readonly elapsedMs: number;
+  /** Requests that are left. */
+  readonly left: number;
+}
+
+/** A frontier and the sinks that belong to it. */
+export interface OpenedStore {
+  readonly frontier: Frontier;
+  readonly sinks: readonly Sink[];
+  /** What became of an earlier run, in one line. */
+  readonly say: string | null;
+  readonly elapsedBeforeMs: number;
+  /** It goes on where another process ended. */
+  readonly resumed: boolean;
+  /** Keeps what is to be kept; answers the directory from which the rest can be resumed. Called once, when nothing is in flight. */
+  finish(end: RunEnd): Promise<string | null>;
+}
+
 export interface Parts {
   readonly spec: CrawlSpec;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;
-  readonly sinks: readonly Sink[];
   readonly hooks: CrawlHooks;
   readonly scrape: Scrape | null;
   readonly onEvent: (event: CrawlEvent) => void;
@@ -81,11 +103,16 @@ export interface Parts {
   /** Registrable domain of a host, or the host itself. */
   readonly siteOf: (host: string) => string;
   readonly decodeText: (body: Uint8Array, contentType: string | null) => { readonly text: string };
-  /** Opens the frontier; `hooks` are the engine's. */
-  readonly openFrontier: (hooks: FrontierHooks) => Promise<Frontier>;
+  /** Opens frontier and sinks; `hooks` are the engine's, `use` is told of the sinks before anything can be written to them. */
+  readonly openStore: (hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void) => Promise<OpenedStore>;
   readonly openFetcher: () => Promise<Fetcher>;
   /** Hosts that are seeds' hosts, credentials by host, and origins that were only guessed (a bare host as https): shared with the fetcher, grown by the run. */
-  readonly identity: { readonly seedHosts: Set<string>; readonly auth: Map<string, string>; readonly guessed: Set<Origin> };
+  readonly identity: {
+    readonly seedHosts: Set<string>;
+    readonly auth: Map<string, string>;
+    readonly movedSeeds: string[];
+    readonly guessed: Set<Origin>;
+  };
 }
 
 /** A page body as text is what `scrape` wants; other types are not handed to it. */

@@ -92,6 +92,8 @@ export function tallyOf(page: PageRecord | null): (readonly [string, number])[] 
     ["bytesDecoded", page.bytesDecoded],
   ];
   if (page.status !== null) tally.push([`status:${page.status}`, 1]);
+  // For the exit status: a seed that answered, whatever it answered.
+  if (page.depth === 0 && (page.outcome !== "failed" || page.status !== null)) tally.push(["seedsReached", 1]);
   if (page.error !== undefined) tally.push([`error:${page.error.code}`, 1]);
   return tally;
 }

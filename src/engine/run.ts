@@ -205,6 +205,7 @@ export function startLoop(input: LoopInput): Loop {
     const claim: Claim = await frontier.claim(free);
     switch (claim.kind) {
       case "leases": {
+        // They take the scope along, not what was meant for the seeds' hosts alone (Authorization, Cookie).
         for (const seed of claim.seeds) parts.admit.scope.addSeed(seed);
         if (claim.leases.length > 0) renewal.start(claim.leases[0]!.expiresInMs);
         for (const lease of claim.leases) visit(lease, claimedAt);

@@ -4,6 +4,7 @@ import type { Frontier, FrontierCounts } from "../core/frontier.ts";
 import type { Fetcher } from "../core/outcome.ts";
 import type { Output, PageRecord } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
+import type { Sink, SinkState } from "../core/sink.ts";
 import { makeSkip } from "../rules/admit.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
 import { createWriter, type Reader } from "./output.ts";
@@ -32,15 +33,15 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
   /** Stopped, or the loop has ended: seeds that are still to come are not read. */
   const halted = createLatch();
   let lastCounts: FrontierCounts | null = null;
-  const seen = { seeds: 0, seedsReached: 0, bytes: 0, failed: 0, redirected: 0, leftOver: new Map<string, number>() };
+  const seen = { seeds: 0, bytes: 0, failed: 0, leftOver: new Map<string, number>() };
+  let sinks: readonly Sink[] = [];
+  let elapsedBeforeMs = 0;
 
   /** Everything that was written, once. */
   function note({ page }: Output): void {
     if (page === null) return;
     seen.bytes += page.bytes;
     if (page.outcome === "failed") seen.failed++;
-    if (page.outcome === "redirected") seen.redirected++;
-    if (page.depth === 0 && (page.outcome !== "failed" || page.status !== null)) seen.seedsReached++;
   }
 
   function limitReached(): FinishReason | null {
@@ -52,8 +53,13 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
     return null;
   }
 
+  /** Of the run, over all its resumes. */
+  function elapsedMs(): number {
+    return elapsedBeforeMs + (finishedAt ?? clock.now()) - startedAt;
+  }
+
   function timeIsUp(): boolean {
-    return spec.limits.time !== null && clock.now() - startedAt >= spec.limits.time;
+    return spec.limits.time !== null && elapsedMs() >= spec.limits.time;
   }
 
   async function stop(mode: StopMode, reason: FinishReason, detail: string | null): Promise<void> {
@@ -79,8 +85,6 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
     if (waiting === 0) return;
     const reason = ending === null ? "page-limit" : "stopped";
     seen.leftOver.set(reason, waiting);
-    const owed = (counts.tally.get("outcome:redirected") ?? 0) > seen.redirected;
-    if (!parts.admit.skipped && !owed) return;
     let batch: Output[] = [];
     for await (const request of of.remaining()) {
       const { url, referrer, depth } = request;
@@ -103,11 +107,24 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
     let timer: { cancel(): void } | null = null;
     let failure: { readonly error: unknown } | null = null;
     try {
-      const write = createWriter(parts, reader, note);
+      const write = createWriter(parts, () => sinks, reader, note);
       const opening = parts.openFetcher();
-      opening.catch(() => undefined); // awaited below; this keeps a failure of the frontier from leaving it unhandled
-      const store = await parts.openFrontier({ write, crashed: (request, crashes) => crashedOutput(parts, request, crashes) });
+      opening.catch(() => undefined); // awaited below; this keeps a failure of the store from leaving it unhandled
+      const hooks = {
+        write,
+        checkpoint: (sync: boolean) => whereSinksStand(sinks, sync),
+        crashed: (request: CrawlRequest, crashes: number) => crashedOutput(parts, request, crashes),
+      };
+      const opened = await parts.openStore(hooks, (used) => {
+        sinks = used;
+      });
+      const store = opened.frontier;
       frontier = store;
+      elapsedBeforeMs = opened.elapsedBeforeMs;
+      if (opened.say !== null) parts.onEvent({ kind: "state", message: opened.say });
+      const before = await store.counts();
+      seen.bytes = before.tally.get("bytes") ?? 0;
+      seen.failed = before.tally.get("outcome:failed") ?? 0;
       fetcher = await opening;
       const alwaysOpen = { open: () => true, onOpen: () => undefined };
       loop = startLoop({
@@ -120,7 +137,8 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       });
       // A stop that came while things were opening.
       if (ending !== null) await loop.stop(ending.mode);
-      if (spec.limits.time !== null) timer = clock.after(spec.limits.time, () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
+      if (spec.limits.time !== null)
+        timer = clock.after(Math.max(0, spec.limits.time - elapsedBeforeMs), () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
       await Promise.all([
         loop.done.finally(() => {
           halted.set();
@@ -131,18 +149,24 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
         }),
       ]);
       lastCounts = await store.counts();
-      await leftOver(store, write);
       finishedAt = clock.now();
+      const reason = finishReason(lastCounts);
+      const left = lastCounts.queued + lastCounts.delayed;
+      const over = reason !== "interrupted" && reason !== "cancelled";
+      const resumeFrom = await opened.finish({ reason, over, elapsedMs: elapsedMs(), left });
+      // After the last commit: what is left is listed as skipped, and is no part of what a resume finds.
+      if (resumeFrom === null) await leftOver(store, write);
       const summary: Summary = {
         ...(await stats()),
-        finishReason: finishReason(lastCounts),
+        finishReason: reason,
         detail: ending?.detail ?? null,
         seeds: seen.seeds,
-        seedsReached: seen.seedsReached,
+        seedsReached: lastCounts.tally.get("seedsReached") ?? 0,
         slowestHosts: await store.hosts(5),
-        files: parts.sinks.map((sink) => sink.name),
+        files: sinks.map((sink) => sink.name).filter((name) => !name.startsWith("journal:")),
+        resumeFrom,
       };
-      for (const sink of parts.sinks) await sink.close();
+      for (const sink of sinks) await sink.close();
       parts.onEvent({ kind: "finished", summary });
       return summary;
     } catch (error) {
@@ -157,7 +181,7 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
 
   /** Closes everything; a failure to close is told only when nothing worse happened. */
   async function closeAll(failure: { readonly error: unknown } | null): Promise<void> {
-    const results = await Promise.allSettled([...parts.sinks.map((sink) => sink.close()), fetcher?.[Symbol.asyncDispose](), frontier?.[Symbol.asyncDispose]()]);
+    const results = await Promise.allSettled([...sinks.map((sink) => sink.close()), fetcher?.[Symbol.asyncDispose](), frontier?.[Symbol.asyncDispose]()]);
     const broken = results.find((result) => result.status === "rejected");
     reader()?.end(failure ?? (broken === undefined ? null : { error: broken.reason }));
     if (failure === null && broken !== undefined) throw broken.reason;
@@ -165,10 +189,15 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
 
   async function stats(): Promise<CrawlStats> {
     const counts = lastCounts ?? (await frontier?.counts()) ?? null;
-    const elapsedMs = (finishedAt ?? clock.now()) - startedAt;
     const view = loop?.view() ?? { inFlight: 0, requests: 0, waitingFor: null };
     const loopCpuShare = performance.eventLoopUtilization(cpuAtStart).utilization;
-    return foldTally(counts, { elapsedMs, ...view, loopCpuShare, leftOver: seen.leftOver, bottleneck: bottleneckOf(view, spec.concurrency, loopCpuShare) });
+    return foldTally(counts, {
+      elapsedMs: elapsedMs(),
+      ...view,
+      loopCpuShare,
+      leftOver: seen.leftOver,
+      bottleneck: bottleneckOf(view, spec.concurrency, loopCpuShare),
+    });
   }
 
   const done = run();
@@ -201,6 +230,15 @@ function createLatch(): { readonly yes: boolean; readonly promise: Promise<void>
       resolve();
     },
   };
+}
+
+function whereSinksStand(sinks: readonly Sink[], sync: boolean): ReadonlyMap<string, SinkState> {
+  const states = new Map<string, SinkState>();
+  for (const sink of sinks) {
+    const state = sink.checkpoint?.(sync);
+    if (state !== undefined) states.set(sink.name, state);
+  }
+  return states;
 }
 
 const STRENGTH: Readonly<Record<StopMode, number>> = { queue: 1, flight: 2, now: 3 };

@@ -200,6 +200,7 @@ export function createVisitor(parts: Parts, fetcher: Fetcher, add: (requests: re
         const { newSeed } = verdict;
         if (newSeed !== null) {
           admit.scope.addSeed(newSeed);
+          parts.identity.movedSeeds.push(newSeed);
           parts.onEvent({ kind: "seed-moved", from: request.url, to: newSeed });
         }
         const base = settled(lease, outcome, { kind: "done", counted: false, output: outputOf(null, false) }, page);

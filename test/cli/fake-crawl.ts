@@ -7,7 +7,7 @@ export function aSummary(more: Partial<Summary> = {}): Summary {
   return {
     ...{ elapsedMs: 500, pages: 1, pagesPerSecond: 2, queued: 0, inFlight: 0, failed: 0, bytes: 10, bytesDecoded: 10 },
     ...{ byStatus: {}, byOutcome: {}, byError: {}, bySkipReason: {}, duplicates: 0, retries: 0, requests: 1, loopCpuShare: 0, bottleneck: "nothing" },
-    ...{ finishReason: "finished", detail: null, seeds: 1, seedsReached: 1, slowestHosts: [], files: [] },
+    ...{ finishReason: "finished", detail: null, seeds: 1, seedsReached: 1, slowestHosts: [], files: [], resumeFrom: null },
     ...more,
   };
 }

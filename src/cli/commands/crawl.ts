@@ -59,7 +59,8 @@ function sayAtStart(console: Console, { spec, strange, configName, flags }: Comm
   }
   if (!spec.robots) console.say("warn", "warning: robots.txt, meta robots and nofollow are not obeyed (--no-robots)", "robots are not obeyed");
   if (spec.insecure) console.say("warn", "warning: TLS certificates are not verified (--insecure)", "certificates are not verified");
-  console.say("info", "this crawl lives in memory: Ctrl-C ends it cleanly, kill -9 loses it", "crawl in memory");
+  if (spec.stateDir === null)
+    console.say("info", "this crawl lives in memory: after Ctrl-C it can be resumed, kill -9 loses it (--state DIR keeps it)", "crawl in memory");
 }
 
 function seedSources(console: Console, { spec, flags }: Command, io: Io): SeedSources & { finish(): void } {
@@ -154,13 +155,16 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
   const options: CrawlOptions = {
     ...(scrape === undefined ? {} : { scrape }),
     sinks: [sink],
+    seedNames: [...(Array.isArray(spec.seeds) ? spec.seeds : []), ...command.flags.inputFiles.map((file) => `-i ${file}`)],
+    fresh: command.flags.fresh,
+    rescueTo: ".skein",
     log: console.log,
     onEvent(event) {
       if (event.kind === "stopping") stopping = true;
       narrator.tell(event);
     },
   };
-  const run = crawl({ ...spec, seeds, scraper: null, outputs: spec.outputs.filter((file) => file !== "-") }, options);
+  const run = crawl({ ...spec, seeds, outputs: spec.outputs.filter((file) => file !== "-") }, options);
   const signalsOff = obeySignals(io, console, run, INTERRUPTED, (signal) => {
     ending.signal ??= signal;
   });
@@ -194,5 +198,13 @@ export async function crawlCommand(argv: readonly string[], io: Io, load: LoadCr
   if (none) throw new CrawlError("no-seeds", "nothing to crawl: give a URL, or a file of URLs with -i");
   const { summary, ending } = await runCrawl(command, io, console, load);
   console.block(summaryLines(summary, ending.readerLeft), "summary", { summary });
+  if (summary.resumeFrom !== null) sayHowToResume(console, argv, spec, summary.resumeFrom);
   return exitCode(summary, ending);
+}
+
+const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+function sayHowToResume(console: Console, argv: readonly string[], spec: CrawlSpec, dir: string): void {
+  const command = ["skein", "crawl", ...argv, ...(spec.stateDir === null ? ["--state", dir] : [])].map(quoted).join(" ");
+  console.say("info", `to resume: ${command}`, "to resume", { command, dir });
 }

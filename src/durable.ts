@@ -1,0 +1,171 @@
+/** Opens the state directory of a crawl: decides whether its last run goes on, opens journal, outputs and frontier where the last commit left them. Lazily loaded: it needs SQLite. */
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { deserialize, serialize } from "node:v8";
+import type { Clock } from "./core/clock.ts";
+import { CrawlError } from "./core/errors.ts";
+import type { Frontier, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
+import type { FingerprintSeed } from "./core/request.ts";
+import type { Sink, SinkState } from "./core/sink.ts";
+import { type CrawlSpec, parseSpec } from "./core/spec.ts";
+import type { OpenedStore } from "./engine/parts.ts";
+import { decideResume, type FoundRun } from "./rules/resume.ts";
+import type { TrapSnapshot, Traps } from "./rules/traps.ts";
+import { journalSinks, openSinks } from "./sinks/open.ts";
+import { sharedLines } from "./sinks/shared-lines.ts";
+import { type FaultPoint, openFrontierIn, openStateDirectory } from "./store/sqlite/frontier.ts";
+import { readState } from "./store/sqlite/read.ts";
+import { saveFrontier } from "./store/sqlite/save.ts";
+
+export interface DurableInput {
+  readonly dir: string;
+  readonly spec: CrawlSpec;
+  /** The spec as it is kept and compared: with names for seeds that are read from a source. */
+  readonly stored: CrawlSpec;
+  /** Drop what is there. */
+  readonly fresh: boolean;
+  readonly config: FrontierConfig;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly siteOf: (host: string) => string;
+  readonly traps: Traps | null;
+  /** Sinks of the user's own: written to, but no part of the exactly-once promise. */
+  readonly sinks: readonly Sink[];
+  readonly passing?: (point: FaultPoint) => void;
+}
+
+/** The trap rules' memory lies in a file of its own, written now and then: after a crash they count from there, a little more leniently. */
+const TRAPS_FILE = "traps.bin";
+const TRAPS_EVERY_MS = 30_000;
+/** A large memory is written less often, so that it costs no more than this share of the time. */
+const TRAPS_SHARE = 0.01;
+
+/**
+ * Throws CrawlError `state-held`, `state-unwritable`, `output-unwritable`, or `invalid-options` when an unfinished run was started with other options.
+ * `use` is told of the sinks before the frontier may write to them.
+ */
+export async function openDurable(
+  input: DurableInput,
+  hooks: FrontierHooks,
+  use: (sinks: readonly Sink[]) => void,
+): Promise<OpenedStore & { readonly seed: FingerprintSeed }> {
+  const { dir, spec, clock } = input;
+  const state = openStateDirectory(dir, { durability: spec.durability });
+  try {
+    if (input.fresh) state.dropAll();
+    const { say, resumed } = beginRun(input, state);
+    const states = resumed ? state.sinkStates() : null;
+    const shared = sharedLines();
+    const sinks = [...journalSinks(dir, states, shared), ...openSinks(spec, states, shared), ...input.sinks];
+    use(sinks);
+    const keeper = keepTraps(input, resumed);
+    const elapsedBeforeMs = resumed ? (state.run()?.elapsedMs ?? 0) : 0;
+    const env = { clock, random: input.random, siteOf: input.siteOf, ...(input.passing === undefined ? {} : { passing: input.passing }) };
+    const checkpoint = (sync: boolean) => {
+      keeper.beside();
+      return hooks.checkpoint?.(sync) ?? new Map<string, SinkState>();
+    };
+    const frontier = await openFrontierIn(state, { config: input.config, hooks: { ...hooks, checkpoint }, env, durability: spec.durability });
+    return {
+      frontier,
+      sinks,
+      say,
+      elapsedBeforeMs,
+      resumed,
+      seed: state.seed,
+      async finish(end) {
+        keeper.end();
+        if (end.over) frontier.finish(end.reason);
+        return end.over ? null : dir;
+      },
+    };
+  } catch (error) {
+    state.close();
+    throw error;
+  }
+}
+
+/** Reads what an earlier process kept, and keeps it from now on: `beside` a step when it is time, and at the `end`. Throws when the file cannot be written. */
+function keepTraps({ dir, traps, clock }: DurableInput, resumed: boolean): { beside(): void; end(): void } {
+  if (traps === null) return { beside: () => undefined, end: () => undefined };
+  const path = join(dir, TRAPS_FILE);
+  if (!resumed) rmSync(path, { force: true });
+  else if (existsSync(path)) traps.restore(deserialize(readFileSync(path)) as TrapSnapshot); // written below, whole or not at all
+  function write(): number {
+    const began = clock.now();
+    writeFileSync(`${path}.new`, serialize(traps?.snapshot()));
+    renameSync(`${path}.new`, path);
+    return clock.now() - began;
+  }
+  let next = clock.now() + TRAPS_EVERY_MS;
+  return {
+    beside() {
+      if (clock.now() >= next) next = Math.max(TRAPS_EVERY_MS, write() / TRAPS_SHARE) + clock.now();
+    },
+    end: () => void write(),
+  };
+}
+
+function beginRun({ dir, stored, clock }: DurableInput, state: ReturnType<typeof openStateDirectory>): { say: string | null; resumed: boolean } {
+  const text = JSON.stringify(withoutSecrets(stored));
+  const run = state.run();
+  const start = () => state.startRun({ name: randomUUID(), spec: text, startedAt: clock.epoch() });
+  if (run === null) {
+    start();
+    return { say: null, resumed: false };
+  }
+  const decision = decideResume(foundRun(dir, run.spec, run.finishReason), parseSpec(JSON.parse(text)), dir);
+  switch (decision.kind) {
+    case "refuse":
+      throw new CrawlError("invalid-options", decision.say, {
+        problems: decision.changed.map((option) => ({ option, message: "differs from the unfinished run" })),
+      });
+    case "new-run":
+      state.newRun();
+      start();
+      return { say: decision.say, resumed: false };
+    case "resume":
+      state.setSpec(text);
+      state.reopenRun();
+      return { say: decision.say, resumed: true };
+  }
+}
+
+function foundRun(dir: string, spec: string, finishReason: string | null): FoundRun {
+  const reader = readState(dir);
+  try {
+    const counters = reader?.counters ?? null;
+    const left = counters === null ? 0 : counters.queued + counters.delayed + counters.leased;
+    // A run that was never committed to, or that has no reason to have ended, is unfinished.
+    return { spec: parseSpec(JSON.parse(spec)), completed: finishReason !== null, left, counted: counters?.counted ?? 0, finishReason };
+  } finally {
+    reader?.close();
+  }
+}
+
+const digest = (secret: string): string => `sha256:${createHash("sha256").update(secret).digest("hex").slice(0, 32)}`;
+const digests = (fields: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, digest(value)]));
+const withoutUserinfo = (url: string): string =>
+  url.replace(/^([a-z]+:\/\/)([^/?#@]*)@/i, (_, scheme: string, userinfo: string) => `${scheme}${digest(userinfo).replace(":", "-")}@`);
+
+/** The spec as it is stored: credentials are replaced by digests, which tell whether they changed. Seeds that are no list are not stored. */
+function withoutSecrets(spec: CrawlSpec): CrawlSpec {
+  const seeds = Array.isArray(spec.seeds) ? spec.seeds.map((seed: string) => withoutUserinfo(seed)) : [];
+  const hosts = Object.fromEntries(
+    Object.entries(spec.hosts).map(([host, rules]) => [host, rules.headers === undefined ? rules : { ...rules, headers: digests(rules.headers) }]),
+  );
+  return { ...spec, seeds, headers: digests(spec.headers), auth: digests(spec.auth), hosts, proxy: spec.proxy.map(withoutUserinfo) };
+}
+
+/** Writes a crawl that ran in memory and was interrupted into a new directory below `folder`; answers the directory. */
+export function rescue(
+  frontier: Frontier,
+  run: { folder: string; spec: CrawlSpec; startedAt: number; elapsedMs: number; sinks: ReadonlyMap<string, SinkState>; seeds: readonly string[] },
+): string {
+  const name = randomUUID().slice(0, 8);
+  const dir = `${run.folder}/${name}`;
+  saveFrontier(frontier, { ...run, dir, name, spec: JSON.stringify(withoutSecrets(run.spec)), finishReason: null });
+  return dir;
+}
