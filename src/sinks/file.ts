@@ -117,7 +117,7 @@ export function appendFile(target: string | number, at: FileState | null): Appen
   let fd = resumed?.fd ?? null;
   let last: Uint8Array = resumed?.last ?? Buffer.alloc(0);
   let length = resumed === null ? 0 : (at?.bytes ?? 0);
-  let folderSynced = resumed !== null;
+  let folderSynced = false;
 
   function open(): number {
     // Appending: after a cut the next byte goes to the end, not to where the last one went.
