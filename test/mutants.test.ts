@@ -1,11 +1,16 @@
 /** The frontier cases must reject every frontier that breaks a rule: one mutant a rule, each a small wrong turn around the memory store. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import type { Frontier, FrontierConfig, FrontierHooks, Lease, Settled, Settlement } from "../src/core/frontier.ts";
 import type { Output } from "../src/core/records.ts";
 import type { CrawlRequest, RequestRest } from "../src/core/request.ts";
 import { createMemoryFrontier } from "../src/store/memory.ts";
+import { openSqliteBench } from "../src/store/sqlite/bench-for-tests.ts";
 import { createTestClock, seededRandom } from "../src/testing/clock.ts";
+import { type DurableBench, noRecord } from "../src/testing/frontier/bench.ts";
+import { restartCases } from "../src/testing/frontier/restart-cases.ts";
 import { caseConfig, crashedOutput, type FrontierBench, flattenOwed, frontierCases } from "../src/testing/frontier-cases.ts";
 
 /** Where a mutant may go wrong. Everything it leaves out is right. */
@@ -336,6 +341,83 @@ for (const mutant of mutants) {
     const by = await rejectedBy(mutant);
     context.diagnostic(`rejected by: ${by}`);
     assert.notEqual(by, null, "no case rejects it");
+  });
+}
+
+/** Where a store that outlives its process may go wrong. */
+interface DurableMutant {
+  readonly breaks: string;
+  /** What its files lack, whenever it is opened again. */
+  readonly lacks?: string;
+  readonly hooks?: (hooks: FrontierHooks) => FrontierHooks;
+  /** It does nothing when it is closed. */
+  readonly diesWhenClosed?: true;
+}
+
+const durableMutants: readonly DurableMutant[] = [
+  { breaks: "leases of a dead process are known", lacks: "UPDATE progress SET leased = x''" },
+  { breaks: "counters belong to the step", lacks: `UPDATE progress SET counters = json_set(counters, '$.done', 0, '$.dropped', 0)` },
+  { breaks: "counted pages belong to the step", lacks: `UPDATE progress SET counters = json_set(counters, '$.counted', 0)` },
+  { breaks: "tallies belong to the step", lacks: `UPDATE progress SET counters = json_set(counters, '$.tally', json('[]'))` },
+  { breaks: "complete seeds stay complete", lacks: `UPDATE progress SET counters = json_set(counters, '$.seedsComplete', json('false'))` },
+  { breaks: "what was seen is read back", lacks: "DELETE FROM log WHERE kind = 0 AND NOT EXISTS (SELECT 1 FROM queue)" },
+  { breaks: "of two values in the log the later holds", lacks: "DELETE FROM log WHERE kind = 0 AND id > (SELECT min(id) FROM log WHERE kind = 0)" },
+  { breaks: "skipped URLs are remembered", lacks: "DELETE FROM log WHERE kind = 1" },
+  { breaks: "found links are remembered", lacks: "DELETE FROM log WHERE kind = 2" },
+  { breaks: "what is queued is read back", lacks: "DELETE FROM queue" },
+  { breaks: "arrival is kept", lacks: "UPDATE queue SET seq = -seq" },
+  { breaks: "history is kept", lacks: "UPDATE queue SET history = NULL" },
+  { breaks: "referrers are kept", lacks: "UPDATE queue SET referrer = NULL" },
+  { breaks: "the uncommon parts of requests are kept", lacks: "UPDATE queue SET rest = NULL" },
+  { breaks: "priority, depth and hop are kept", lacks: "UPDATE queue SET facts = (128 * 32) + 1" },
+  { breaks: "robots answers are kept", lacks: "DELETE FROM robots" },
+  { breaks: "robots answers expire", lacks: "UPDATE robots SET expires_at = 9e12" },
+  { breaks: "cookies are kept", lacks: "DELETE FROM cookie" },
+  { breaks: "new seeds are kept", lacks: "DELETE FROM seed" },
+  { breaks: "rules of hosts are kept", lacks: "DELETE FROM host" },
+  {
+    breaks: "outputs are written in the step that acknowledges their pages",
+    hooks(hooks) {
+      let late: readonly Output[] = [];
+      return {
+        ...hooks,
+        write(outputs) {
+          hooks.write(late);
+          late = outputs;
+        },
+      };
+    },
+  },
+  { breaks: "a crash leaves its record", hooks: (hooks) => ({ ...hooks, crashed: () => noRecord }) },
+  { breaks: "a process that ends in good order hands its leases back", diesWhenClosed: true },
+];
+
+async function openDurable(mutant: DurableMutant, config: FrontierConfig): Promise<DurableBench & { close(): Promise<void> }> {
+  const { lacks, hooks } = mutant;
+  const spoil = (dir: string): void => {
+    const db = new DatabaseSync(join(dir, "state.db"));
+    db.exec(lacks ?? "");
+    db.close();
+  };
+  const bench = await openSqliteBench(config, { ...(hooks === undefined ? {} : { hooks }), ...(lacks === undefined ? {} : { spoil }) });
+  if (mutant.diesWhenClosed !== true) return bench;
+  return { ...bench, outputs: bench.outputs, restart: () => bench.restart("killed") };
+}
+
+for (const mutant of durableMutants) {
+  test(`a durable frontier of which it is not true that ${mutant.breaks} is rejected`, async (context) => {
+    for (const one of restartCases) {
+      const bench = await openDurable(mutant, { ...caseConfig, ...one.config });
+      try {
+        await one.run(bench);
+      } catch {
+        context.diagnostic(`rejected by: ${one.name}`);
+        return;
+      } finally {
+        await bench.close();
+      }
+    }
+    assert.fail("no case rejects it");
   });
 }
 

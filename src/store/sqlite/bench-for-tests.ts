@@ -37,7 +37,7 @@ export interface SqliteBenchOptions {
   readonly passing?: (point: FaultPoint) => void;
   readonly hooks?: (hooks: FrontierHooks) => FrontierHooks;
   readonly frontier?: (inner: DurableFrontier, bench: () => SqliteBench) => Partial<Frontier>;
-  /** What a killed process leaves, after it was copied. */
+  /** Changes what the process left before it is opened again. */
   readonly spoil?: (dir: string) => void;
 }
 
@@ -82,12 +82,12 @@ export async function openSqliteBench(config: FrontierConfig, options: SqliteBen
     if (how === "killed") {
       const copy = makeDirectory();
       copyState(dir(), copy);
-      options.spoil?.(copy);
       const before = written.length;
       await current[Symbol.asyncDispose]();
       written.length = before;
       dirs.push(copy);
     } else await current[Symbol.asyncDispose]();
+    options.spoil?.(dir());
     await reopen();
     // A restart begins a stopped crawl anew; these cases go on with it as it was.
     if (control !== "run") await current.control(control);

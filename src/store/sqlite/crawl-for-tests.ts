@@ -26,8 +26,8 @@ export interface CrawlOptions {
   readonly limit: number | null;
   readonly durability: Durability;
   readonly passing?: (point: string) => void;
-  /** Called after each settle. */
-  readonly settled?: () => void;
+  /** Called once the state is open. */
+  readonly opened?: () => void;
 }
 
 /** A file of lines that goes on at the byte where the state says it stood. */
@@ -87,7 +87,7 @@ export async function crawlMadeUpWeb(options: CrawlOptions): Promise<void> {
     return { page: settledAs(lease, { kind: "done", counted: !isUncounted(n), output }, { tally: [["pages", 1]] }), links: linksOf(n, pages).map(link) };
   }
 
-  process.stdout.write("started\n");
+  options.opened?.();
   for (;;) {
     const claim = await frontier.claim(12);
     if (claim.kind === "drained") break;
@@ -101,7 +101,6 @@ export async function crawlMadeUpWeb(options: CrawlOptions): Promise<void> {
         visits.map((one) => one.page),
         visits.flatMap((one) => one.links),
       );
-      options.settled?.();
     }
   }
   frontier.finish("finished");
@@ -117,6 +116,7 @@ if (process.argv[1] === import.meta.filename) {
     dir,
     pages: Number(pages),
     limit: limit === undefined ? null : Number(limit),
+    opened: () => void process.stdout.write("started\n"),
     durability: process.env.SKEIN_DURABILITY === "strict" ? "strict" : "normal",
     ...(fault === undefined ? {} : { passing: striking(readFault(fault)) }),
   });

@@ -50,6 +50,12 @@ const queueCases: readonly RestartCase[] = [
     assert.deepEqual(await hand.urls(), [`${A}3`]);
     assert.deepEqual(hand.pages(), [`${A}1`, `${A}2`]);
   }),
+  ...both("I8", "with nothing left to do, what was seen is known still", {}, async (hand, bench, how) => {
+    await bench.frontier.add([hand.link(`${A}1`)]);
+    await hand.done(await hand.one());
+    await bench.restart(how);
+    assert.deepEqual(await bench.frontier.add([hand.link(`${A}1`), hand.link(`${A}2`)]), { added: 1, known: 1, lowered: 0 });
+  }),
   ...both("I4", "links of a settle are there, with the page that brought them", {}, async (hand, bench, how) => {
     await hand.seed(`${A}1`);
     await hand.done(await hand.one(), [hand.link(`${A}2`), hand.link("http://b.test/")]);
@@ -131,6 +137,8 @@ const crashCases: readonly RestartCase[] = [
       const lease = await hand.one();
       assert.deepEqual([lease.crashes, lease.attempt], [0, 0]);
       await bench.advance(1_000);
+      // By now the state knows of the lease.
+      assert.equal(await hand.kind(), "wait");
       await bench.restart("closed");
     }
   }),
