@@ -56,6 +56,8 @@ export interface Explanation {
   readonly robots: RobotsVerdictView | null;
   readonly outlook: Outlook | null;
   readonly standing: KnownPlace["standing"] | null;
+  /** There is no record of any page here: the crawl ran in memory until it was interrupted. */
+  readonly noRecords: boolean;
 }
 
 /** Each step of the way is a search of its own. */
@@ -180,5 +182,6 @@ export async function explain(view: StateView, url: string): Promise<Explanation
     robots: robots === null ? null : verdictOf(url, robots, productToken(agent)),
     outlook: kind === "unknown" && isUrl ? await outlookOf(view, url) : null,
     standing: place?.standing ?? null,
+    noRecords: view.journal.pages.bytes === 0,
   };
 }

@@ -190,9 +190,13 @@ function outlookWords(outlook: Outlook, explanation: Explanation, { spec, finish
   }
 }
 
-function settledWords(explanation: Explanation): string[] {
-  if (explanation.standing === "dropped") return ["It was given up without a record, in favour of another URL: https of a host that only speaks http."];
-  return ["It was asked for and redirects; its record is written when the chain of redirects that it began has ended."];
+function settledWords({ standing, noRecords }: Explanation): string[] {
+  if (standing === "dropped") return ["It was given up without a record, in favour of another URL: https of a host that only speaks http."];
+  if (noRecords) return ["It was settled while the crawl ran in memory, and has no record here; the crawl's outputs have it."];
+  return [
+    "It was asked for, and its record is not written yet: it redirects, and the chain of redirects that it began has not ended.",
+    "(If this crawl ran in memory at first, it may have been settled then; the crawl's outputs have it.)",
+  ];
 }
 
 function foundWords(explanation: Explanation): string[] {

@@ -52,7 +52,7 @@ test("switches have opposites, and letters of switches cluster", () => {
   assert.equal(spec(["--no-robots=false"]).robots, true);
   assert.equal(spec(["--images", "--no-images"]).images, false);
   const flags = cliFlags(parseFlags(["-qvd3", "--no-progress", "-i", "f", "-i", "-"], table).given, []);
-  assert.deepEqual(flags, { inputFiles: ["f", "-"], quiet: true, verbose: true, logFormat: "text", progress: false, help: false });
+  assert.deepEqual(flags, { inputFiles: ["f", "-"], quiet: true, verbose: true, logFormat: "text", progress: false, fresh: false, help: false });
 });
 
 test("headers, authorization, fields, durations, sizes and none", () => {
@@ -96,7 +96,7 @@ test("all wrong flags are told at once, by the name the user typed, with what wa
       `-H: expected a header as 'Name: value'; there is no ":" in it`,
       "--limit: expected a whole number from 1, got 0",
       '-c: expected a whole number from 1 to 10000, got "lots"',
-      '-o: expected a file name that ends in .jsonl or .jsonl.gz, or - for stdout, got "x.xml"'.slice(0, 70),
+      "-o: expected a file name that ends in .jsonl, .json, .csv (each also with .gz) or .sqlite".slice(0, 70),
       '--print: expected one of pages, links, got "all"',
       ...problems(["--list", "re:("]).map((line) => line.slice(0, 70)),
     ],
@@ -104,7 +104,7 @@ test("all wrong flags are told at once, by the name the user typed, with what wa
 });
 
 test("an option of later versions is unknown", () => {
-  for (const flag of ["--state", "--store", "--cache", "--max-items", "--threads"]) assert.match(problems([flag, "x"])[0] ?? "", /no such option/);
+  for (const flag of ["--store", "--parse-workers", "--cache", "--max-items", "--threads"]) assert.match(problems([flag, "x"])[0] ?? "", /no such option/);
 });
 
 test("flags come before variables, variables before the file, the file before the defaults", () => {

@@ -53,6 +53,7 @@ https, then http. {1..1000} in a URL stands for a thousand URLs.
 Examples:
   skein crawl example.com -d 2 --list '*.html'        pages two links down, as a plain list
   skein crawl https://example.com/ -o pages.jsonl     a record of every page of the host
+  skein crawl example.com --state crawl1              survives kill -9: the same command resumes it
   skein crawl -i urls.txt -d 0 -o - | jq .status      only the URLs of a file, records on stdout
   skein crawl example.com --print links               every link there is, fetched or not
 `;
@@ -67,8 +68,10 @@ and from skein.config.ts, .js or .json in the current folder, under their names 
 (docs/options.md). Flags come before variables, variables before the file.
 
 Ctrl-C once finishes what is in flight, twice aborts. When the reader of stdout goes away (| head)
-the crawl ends with status 0. Exit status: 0 finished, 1 internal error, 2 usage, 3 output cannot be
-written, 4 no seed could be reached, 6 --max-errors passed, 130 or 143 interrupted.
+the crawl ends with status 0. Exit status: 0 finished, 1 internal error, 2 usage, 3 output or state
+cannot be written, 4 no seed could be reached, 6 --max-errors passed, 7 the state is held by another
+process, 130 or 143 interrupted. Of a crawl with --state, running or not, skein explain URL says why
+a page was or was not fetched, skein status how it stands.
 `;
 
 export function crawlHelp(): string {
@@ -88,6 +91,10 @@ Commands:
   crawl URL…     crawl from these URLs (skein crawl --help lists the options)
   fetch URL      one page as the crawler sees it: redirects, headers, charset, links, robots.txt
   robots URL…    what robots.txt says of these URLs, and the line that decided
+  explain URL…   why a crawl did or did not fetch these URLs (--state DIR)
+  status         how a crawl stands: pages, rate, what waits (--state DIR)
+  export         what a crawl recorded, into a file of another format (--state DIR)
+  doctor         whether this machine, and a state directory, are fit for a crawl
   help           this text; skein help crawl for a command
 
   --version      the version

@@ -6,35 +6,10 @@ import { VERSION } from "../version.ts";
 import type { LoadCrawl } from "./commands/crawl.ts";
 import { EXIT, errorExitCode } from "./exit.ts";
 import { type Io, processIo } from "./io.ts";
-import type { Verb } from "./verb.ts";
+import { VERBS } from "./verbs.ts";
 
 /** Commands are loaded when they are asked for, what crawls only when there is something to crawl: help and errors come at once. */
 const loadCrawl: LoadCrawl = () => import("../crawl.ts");
-
-interface Command {
-  run(argv: readonly string[], io: Io): Promise<number>;
-  help(): Promise<string>;
-}
-
-const helpOf = async (verb: Verb): Promise<string> => (await import("./verb.ts")).verbHelp(verb);
-
-/** The smaller commands. */
-const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
-  [
-    "fetch",
-    {
-      run: async (argv, io) => (await import("./commands/fetch.ts")).fetchCommand(argv, io, () => import("../probe.ts")),
-      help: async () => helpOf((await import("./commands/fetch.ts")).FETCH),
-    },
-  ],
-  [
-    "robots",
-    {
-      run: async (argv, io) => (await import("./commands/robots.ts")).robotsCommand(argv, io, () => import("../probe-robots.ts")),
-      help: async () => helpOf((await import("./commands/robots.ts")).ROBOTS),
-    },
-  ],
-]);
 
 const COMMANDS = ["crawl", ...VERBS.keys(), "help"];
 

@@ -108,7 +108,7 @@ function inside(value: unknown, key: string): unknown {
 
 /** The state directory that was named. Throws CrawlError `invalid-options` when none was. */
 export function stateOf(reading: Reading, io: Io): string {
-  const named = reading.text("state") ?? io.env.SKEIN_STATE ?? "";
+  const named = reading.text("state") ?? io.env.SKEIN_STATE ?? reading.spec.stateDir ?? "";
   if (named === "") throw usageError("--state", "name the state directory of the crawl");
   return resolve(io.cwd, named);
 }

@@ -22,7 +22,7 @@ async function run(argv: string[], play: (run: FakeRun) => Promise<object> = asy
   return { status, out: io.out(), err: io.err(), runs, io };
 }
 
-const VERBS = ["fetch", "robots"];
+const VERBS = ["fetch", "robots", "explain", "status", "export", "doctor"];
 
 test("help texts are as they were reviewed, and at most 100 columns wide", async () => {
   const texts: Record<string, string> = {
@@ -160,7 +160,7 @@ test("the crawl gets the spec, the seeds as given, and the scraper's function", 
   );
   assert.deepEqual(seeds, ["a.example/{1..2}", "http://b.example/"]);
   const [crawl] = runs;
-  assert.deepEqual([crawl?.input.maxDepth, crawl?.input.outputs, crawl?.input.scraper], [1, [], null]);
+  assert.deepEqual([crawl?.input.maxDepth, crawl?.input.outputs, crawl?.input.scraper], [1, [], "scrape.mjs"]);
   assert.deepEqual(await crawl?.options.scrape?.("http://u/", ""), ["http://u/x"]);
 });
 

@@ -121,6 +121,7 @@ const MORE: Readonly<Record<string, Case>> = {
   delayed: waits({ queue: [{ url: URL_ASKED, referrer: PARENT, depth: 2, standing: "delayed", attempt: 1, dueEpoch: now + 4_000 }] }),
   leased: waits({ queue: [{ url: URL_ASKED, referrer: PARENT, depth: 2, standing: "leased" }] }),
   "redirect-under-way": { pages: WAY, settled: { [URL_ASKED]: "done" } },
+  "settled-in-memory": { pages: [], settled: { [URL_ASKED]: "done" } },
   dropped: { pages: WAY, url: "https://a.example/", settled: { "https://a.example/": "dropped" } },
   unknown: { pages: [aPage("http://a.example/")] },
   "unknown-running": { pages: [aPage("http://a.example/")], spec: { maxDepth: 3 }, more: { finishReason: null } },

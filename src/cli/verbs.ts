@@ -1,0 +1,68 @@
+/** The smaller commands by name. Each is loaded when it is asked for, and what it works with when there is work. */
+import type { Io } from "./io.ts";
+import type { Verb } from "./verb.ts";
+
+export interface Command {
+  /** Answers the exit status. */
+  run(argv: readonly string[], io: Io): Promise<number>;
+  help(): Promise<string>;
+}
+
+const helpOf = async (verb: Verb): Promise<string> => (await import("./verb.ts")).verbHelp(verb);
+
+export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
+  [
+    "fetch",
+    {
+      run: async (argv, io) => (await import("./commands/fetch.ts")).fetchCommand(argv, io, () => import("../probe.ts")),
+      help: async () => helpOf((await import("./commands/fetch.ts")).FETCH),
+    },
+  ],
+  [
+    "robots",
+    {
+      run: async (argv, io) => (await import("./commands/robots.ts")).robotsCommand(argv, io, () => import("../probe-robots.ts")),
+      help: async () => helpOf((await import("./commands/robots.ts")).ROBOTS),
+    },
+  ],
+  [
+    "explain",
+    {
+      run: async (argv, io) =>
+        (await import("./commands/explain.ts")).explainCommand(argv, io, async () => {
+          const [view, facts, words] = await Promise.all([import("../inspect.ts"), import("../inspect-explain.ts"), import("../inspect-words.ts")]);
+          return { ...view, ...facts, ...words };
+        }),
+      help: async () => helpOf((await import("./commands/explain.ts")).EXPLAIN),
+    },
+  ],
+  [
+    "status",
+    {
+      run: async (argv, io) =>
+        (await import("./commands/status.ts")).statusCommand(argv, io, async () => ({
+          ...(await import("../inspect.ts")),
+          ...(await import("../inspect-status.ts")),
+        })),
+      help: async () => helpOf((await import("./commands/status.ts")).STATUS),
+    },
+  ],
+  [
+    "export",
+    {
+      run: async (argv, io) =>
+        (await import("./commands/export.ts")).exportCommand(argv, io, async () => {
+          const [view, files, journal] = await Promise.all([import("../inspect.ts"), import("../inspect-export.ts"), import("../inspect-journal.ts")]);
+          return { ...view, ...files, ...journal };
+        }),
+      help: async () => helpOf((await import("./commands/export.ts")).EXPORT),
+    },
+  ],
+  [
+    "doctor",
+    {
+      run: async (argv, io) => (await import("./commands/doctor.ts")).doctorCommand(argv, io, () => import("../inspect-doctor.ts")),
+      help: async () => helpOf((await import("./commands/doctor.ts")).DOCTOR),
+    },
+  ],
+]);
