@@ -72,7 +72,13 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   const random = options.world?.random ?? Math.random;
   const log = options.log ?? silentLog;
   const userAgent = spec.userAgent ?? DEFAULT_USER_AGENT;
-  const identity = { seedHosts: new Set<string>(), auth: new Map(Object.entries(spec.auth)), movedSeeds: [] as string[], guessed: new Set<string>() };
+  const identity = {
+    seedHosts: new Set<string>(),
+    secureHosts: new Set<string>(),
+    auth: new Map(Object.entries(spec.auth)),
+    movedSeeds: [] as string[],
+    guessed: new Set<string>(),
+  };
   const seed = crypto.getRandomValues(new Int32Array(4));
   /** A state directory brings its own. */
   let fingerprintSeed: FingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!];
@@ -151,7 +157,10 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       (async () => {
         // undici is most of the start-up time: it loads while the seeds are read.
         const { createFetcher } = await import("./fetch/http.ts");
-        return createFetcher({ ...fetcherOptions(spec, userAgent), seedHosts: identity.seedHosts, auth: identity.auth }, clock);
+        return createFetcher(
+          { ...fetcherOptions(spec, userAgent), seedHosts: identity.seedHosts, secureHosts: identity.secureHosts, auth: identity.auth },
+          clock,
+        );
       }),
     identity,
   };

@@ -52,7 +52,7 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
     good++;
     const { request, credentials } = verdict;
     parts.admit.scope.addSeed(request.url);
-    parts.identity.seedHosts.add(request.host);
+    noteSeedHost(parts.identity, request);
     if (credentials !== null) parts.identity.auth.set(request.host, credentials);
     if (request.rest?.fallback !== undefined) parts.identity.guessed.add(originOf(request.url));
     batch.push(request);
@@ -124,4 +124,11 @@ function isReady(promise: Promise<unknown>, parts: Parts): Promise<boolean> {
     promise.then(ready, ready);
     parts.clock.soon(() => resolve(false));
   });
+}
+
+/** One seed over http, or one that may turn to it, makes a host one that is spoken to without encryption. */
+function noteSeedHost({ seedHosts, secureHosts }: Parts["identity"], { host, url, rest }: CrawlRequest): void {
+  if (!url.startsWith("https:") || rest?.fallback !== undefined) secureHosts.delete(host);
+  else if (!seedHosts.has(host)) secureHosts.add(host);
+  seedHosts.add(host);
 }

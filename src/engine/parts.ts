@@ -106,9 +106,13 @@ export interface Parts {
   /** Opens frontier and sinks; `hooks` are the engine's, `use` is told of the sinks before anything can be written to them. */
   readonly openStore: (hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void) => Promise<OpenedStore>;
   readonly openFetcher: () => Promise<Fetcher>;
-  /** Hosts that are seeds' hosts, credentials by host, and origins that were only guessed (a bare host as https): shared with the fetcher, grown by the run. */
+  /**
+   * Hosts that are seeds' hosts, those of them whose seeds are all https, credentials by host, and origins that were only guessed (a bare host as https):
+   * shared with the fetcher, grown by the run.
+   */
   readonly identity: {
     readonly seedHosts: Set<string>;
+    readonly secureHosts: Set<string>;
     readonly auth: Map<string, string>;
     readonly movedSeeds: string[];
     readonly guessed: Set<Origin>;

@@ -49,18 +49,16 @@ export function hostCredentials(options: HeaderOptions, hostKey: string, hostnam
 }
 
 /** Headers of every plain request to an origin. */
-export function originHeaders(options: HeaderOptions, hostKey: string, hostname: string): HeaderList {
+export function originHeaders(options: HeaderOptions, hostKey: string, { seed, credentials }: { seed: boolean; credentials: string | undefined }): HeaderList {
   const fields = new Map<string, readonly [string, string]>();
   const set = (name: string, value: string) => void fields.set(name.toLowerCase(), [name, value]);
   set("User-Agent", options.userAgent);
   set("Accept", ACCEPT);
   set("Accept-Encoding", "gzip, deflate, br, zstd");
   set("Accept-Language", "en");
-  const seed = options.seedHosts.has(hostKey);
   for (const [name, value] of Object.entries(options.headers)) {
     if (seed || !PRIVATE.has(name.toLowerCase())) set(name, value);
   }
-  const credentials = hostCredentials(options, hostKey, hostname);
   if (credentials !== undefined) set("Authorization", basic(credentials));
   for (const [name, value] of Object.entries(options.hosts[hostKey]?.headers ?? {})) set(name, value);
   return [...fields.values()].flat();

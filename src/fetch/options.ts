@@ -19,6 +19,8 @@ export interface FetcherOptions {
   readonly auth: ReadonlyMap<string, string>;
   /** Hosts of the seeds. May grow. */
   readonly seedHosts: ReadonlySet<HostKey>;
+  /** Those of them whose seeds are all https: Authorization, Cookie and `auth` are then not sent to them over http. May change. */
+  readonly secureHosts?: ReadonlySet<HostKey>;
   /** Proxies that take turns; empty: those of `environment`. */
   readonly proxy: readonly string[];
   /** Variables HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY are read from here. Absent: none. */

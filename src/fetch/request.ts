@@ -21,12 +21,14 @@ export function createRequests(options: FetcherOptions, clock: Clock): Requests 
   function headersOf(job: Job): HeaderList {
     const { host, exchange } = job;
     const { request, cookies } = exchange;
-    const seed = options.seedHosts.has(request.host);
-    const credentials = hostCredentials(options, request.host, host.hostname);
+    // A page over https may link the same host over http: what was meant for the encrypted site is not sent in the clear.
+    const exposed = !host.secure && options.secureHosts?.has(request.host) === true;
+    const seed = !exposed && options.seedHosts.has(request.host);
+    const credentials = exposed ? undefined : hostCredentials(options, request.host, host.hostname);
     if (host.headers === null || host.seed !== seed || host.credentials !== credentials) {
       host.seed = seed;
       host.credentials = credentials;
-      host.headers = originHeaders(options, request.host, host.hostname);
+      host.headers = originHeaders(options, request.host, { seed, credentials });
     }
     if (request.rest === null && cookies === null) return host.headers;
     const jar = cookies ? cookieHeader(cookies, placeOf(job), clock.epoch()) : null;
