@@ -56,7 +56,7 @@ export function textFile(target: string | number, options: { readonly gzip: bool
   const gzip = options.gzip ? gzipSteps(begun ? { crc: at.crc, size: at.size } : null) : null;
   const lines = lineBuffer();
   /** Where records end in `lines`. */
-  let ends: number[] = [];
+  const ends: number[] = [];
   let records = begun ? at.records : 0;
   let settled = at !== null && at.bytes !== null;
   let drainedAt = realClock.now();
@@ -74,7 +74,7 @@ export function textFile(target: string | number, options: { readonly gzip: bool
       failure = error instanceof CrawlError ? error : new CrawlError("internal", `cannot write ${name}`, { cause: error });
       throw failure;
     } finally {
-      ends = [];
+      ends.length = 0;
     }
   }
 
