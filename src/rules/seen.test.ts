@@ -49,3 +49,24 @@ test("an entry takes at most 20 bytes at every size, and no growth holds more th
     assert.ok(table.bytes - before <= table.bytes / 64, "one segment grew");
   }
 });
+
+test("a table visits each entry once, and one that was set to its size takes them all", () => {
+  const random = seededRandom(9);
+  const table = createSeenTable();
+  const model = new Map<string, number>();
+  for (let i = 0; i < 20_000; i++) {
+    const [hi, lo] = [Math.floor(random() * 2 ** 32) | 0, Math.floor(random() * 2 ** 32) | 0];
+    table.putIfAbsent(hi, lo, i & 0xffff);
+    model.set(`${hi}:${lo}`, i & 0xffff);
+  }
+  const copy = createSeenTable();
+  copy.reserve(model.size);
+  const met = new Map<string, number>();
+  table.forEach((hi, lo, value) => {
+    assert.equal(met.has(`${hi}:${lo}`), false);
+    met.set(`${hi}:${lo}`, value);
+    assert.equal(copy.putIfAbsent(hi, lo, value), -1);
+  });
+  assert.deepEqual(met, model);
+  assert.equal(copy.size, model.size);
+});

@@ -6,6 +6,8 @@
  */
 export interface SeenTable {
   readonly size: number;
+  /** Makes an empty table large enough at once for so many entries: filling it then moves nothing. */
+  reserve(entries: number): void;
   /** Bytes of the slots held now. */
   readonly bytes: number;
   /** The value stored, or −1. */
@@ -109,7 +111,12 @@ function strideOf(slots: number): number {
 export function createSeenTable(): SeenTable {
   const segments: (Segment | undefined)[] = new Array(1 << SEGMENT_BITS).fill(undefined);
   let size = 0;
+  let firstSlots = FIRST_SLOTS;
   return {
+    reserve(entries) {
+      // A little more than the mean of a segment, since they are not filled evenly.
+      firstSlots = Math.max(FIRST_SLOTS, Math.ceil(((entries / segments.length) * 1.05) / MAX_LOAD));
+    },
     get size() {
       return size;
     },
@@ -125,7 +132,7 @@ export function createSeenTable(): SeenTable {
     putIfAbsent(hi, lo, value) {
       const at = hi >>> (32 - SEGMENT_BITS);
       const low = hi === 0 && lo === 0 ? 1 : lo | 0;
-      let segment = segments[at] ?? (segments[at] = newSegment(FIRST_SLOTS));
+      let segment = segments[at] ?? (segments[at] = newSegment(firstSlots));
       let slot = probe(segment, hi | 0, low);
       if (slot >= 0) return segment.values[slot]!;
       if (segment.used >= segment.limit) {

@@ -27,6 +27,8 @@ function readLogs(db: DatabaseSync, desk: Desk, exact: boolean): { logRows: numb
   let logRows = 0;
   let logBytes = 0;
   const { seen } = desk;
+  const bytes = Number(db.prepare("SELECT sum(length(entries)) AS n FROM log WHERE kind = ?").get(SEEN)?.n ?? 0);
+  seen.reserve(bytes / bytesOf(SEEN));
   const visitSeen = (hi: number, lo: number, value: number): void => {
     const known = exact || stateOf(value) === DROPPED ? value : pack(DONE, depthOf(value));
     if (seen.putIfAbsent(hi, lo, known) >= 0) seen.replace(hi, lo, known);
