@@ -23,6 +23,10 @@ export interface WayStep {
 export interface Outlook {
   readonly reason: "in-scope" | "out-of-scope" | "excluded" | "not-followed";
   readonly rule: string | null;
+  /** It was read as a sitemap. */
+  readonly sitemap: boolean;
+  /** It was passed over, and the line that says why is not here. */
+  readonly passedOver: boolean;
   /** A page that was read and links to it all the same. */
   readonly linkedFrom: string | null;
   /** The same page under a slightly different URL that the crawl has met. */
@@ -153,8 +157,10 @@ async function outlookOf(view: StateView, url: string): Promise<Outlook> {
   // `as`: written by this program
   const linkedFrom = mention === null ? null : (JSON.parse(mention.text) as PageRecord).url;
   const near = neighbours(url).find((form) => view.lookUp(form) !== null) ?? null;
-  if (verdict !== null) return { reason: verdict.reason, rule: verdict.rule, linkedFrom, near };
-  return { reason: scope.follows(url) ? "in-scope" : "not-followed", rule: null, linkedFrom, near };
+  // Sitemaps are known under a name of their own (engine/sitemaps.ts).
+  const facts = { sitemap: view.lookUp(`sitemap:${url}`) !== null, passedOver: view.wasSkipped(url), linkedFrom, near };
+  if (verdict !== null) return { reason: verdict.reason, rule: verdict.rule, ...facts };
+  return { reason: scope.follows(url) ? "in-scope" : "not-followed", rule: null, ...facts };
 }
 
 /** Gathers what a crawl knows of a canonical URL, or of a reference as it was written where that is no URL. */

@@ -165,13 +165,20 @@ function queueWords(queue: QueuePlace, { now, finishReason }: Telling): string[]
   }
 }
 
+function metWords({ linkedFrom, passedOver }: Outlook, { noRecords }: Explanation): string {
+  if (linkedFrom !== null) return `${linkedFrom} links to it, but the crawl took no new links by then.`;
+  if (passedOver) return "It was passed over while the crawl ran in memory; why is not recorded here.";
+  return noRecords
+    ? "The crawl has not met it, as far as is recorded: it ran in memory until it was interrupted."
+    : "The crawl has not met it: no page that was read links to it.";
+}
+
 function outlookWords(outlook: Outlook, explanation: Explanation, { spec, finishReason }: Telling): string[] {
-  const met =
-    outlook.linkedFrom === null
-      ? "The crawl has not met it: no page that was read links to it."
-      : `${outlook.linkedFrom} links to it, but the crawl took no new links by then.`;
+  const met = metWords(outlook, explanation);
   const near = outlook.near === null ? [] : [`It knows ${outlook.near}, which is another URL.`];
   const more = finishReason === null ? " The crawl has not ended; it may still be found." : "";
+  if (outlook.sitemap) return ["It was read as a sitemap, not as a page.", ...near];
+  if (explanation.url.endsWith("/robots.txt") && explanation.robots !== null) return ["It is read as a rule for the crawler, not as a page; none links to it."];
   switch (outlook.reason) {
     case "out-of-scope":
       return [met, ...near, `If it were found it would not be fetched: ${outOfScopeBy(outlook.rule, spec)}.`];
@@ -182,6 +189,7 @@ function outlookWords(outlook: Outlook, explanation: Explanation, { spec, finish
     case "in-scope": {
       const { robots } = explanation;
       if (robots !== null && !robots.allowed) return [met, ...near, `It belongs to the crawl, but ${robotsLine(explanation, robots.rule ?? undefined)}.`];
+      if (outlook.passedOver) return [met, ...near];
       const depth = spec.maxDepth === null ? "" : `, if not more than ${many(spec.maxDepth, "link")} from a seed (--depth)`;
       return [met, ...near, `If it were found it would be fetched${depth}.${more}`];
     }
@@ -204,7 +212,7 @@ function foundWords(explanation: Explanation): string[] {
   const depth = record?.depth ?? queue?.depth ?? skipped?.depth ?? null;
   if (way.length === 0) return depth === 0 && explanation.kind !== "unknown" ? ["It is a seed, depth 0."] : [];
   const step = (at: WayStep, index: number): string => {
-    const what = at.outcome === null ? " (a sitemap, or a page without a record)" : index === 0 && at.depth === 0 ? " (seed)" : "";
+    const what = at.outcome === null ? " (a sitemap, or a page whose record is not here)" : index === 0 && at.depth === 0 ? " (seed)" : "";
     return `  ${index === 0 ? (explanation.wayCut ? "… " : "") : "→ "}${at.url}${at.status === undefined ? what : `${what} (redirect, ${at.status})`}`;
   };
   const head =

@@ -34,6 +34,8 @@ export interface StateView {
   readonly sinks: ReadonlyMap<string, SinkState>;
   /** Null: the crawl has never met this canonical URL. */
   lookUp(url: string): KnownPlace | null;
+  /** Whether a skipped line was written for this URL, here or while the crawl ran in memory. */
+  wasSkipped(url: string): boolean;
   /** What is queued, delayed or leased, oldest first. */
   queue(): ReturnType<StateReader["queue"]>;
   robotsOf(origin: string): RobotsState | null;
@@ -91,6 +93,7 @@ export function openStateView(dir: string): StateView {
     journal: { pages: journalOf(dir, "pages", sinks), skipped: journalOf(dir, "skipped", sinks) },
     sinks,
     lookUp: (url) => reader.lookUp(fingerprintOf(url, seed)),
+    wasSkipped: (url) => reader.wasSkipped(fingerprintOf(url, seed)),
     queue: () => reader.queue(),
     robotsOf: (origin) => reader.robotsOf(origin)?.state ?? null,
     [Symbol.dispose]: () => reader.close(),

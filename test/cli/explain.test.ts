@@ -132,6 +132,10 @@ const MORE: Readonly<Record<string, Case>> = {
   "unknown-disallowed": { robots: RULES },
   "unknown-linked": { pages: WAY, more: { finishReason: "stop-condition" } },
   "unknown-near": { url: "https://a.example/docs", pages: WAY },
+  "unknown-in-memory": { pages: [] },
+  "unknown-passed-over-in-memory": { pages: [], passedOver: [URL_ASKED] },
+  sitemap: { url: "http://a.example/sitemap.xml", settled: { "sitemap:http://a.example/sitemap.xml": "done" } },
+  "robots-txt": { url: "http://a.example/robots.txt", robots: RULES },
   "unknown-no-url": { url: "nonsense:[" },
 };
 

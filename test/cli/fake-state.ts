@@ -19,6 +19,8 @@ export interface FakeState {
   /** URLs settled without a record, and how. */
   readonly settled?: Readonly<Record<string, "done" | "dropped">>;
   readonly robots?: RobotsState;
+  /** URLs whose skipped line was written elsewhere. */
+  readonly passedOver?: readonly string[];
   readonly more?: Partial<StateView>;
 }
 
@@ -60,6 +62,7 @@ export function fakeState(state: FakeState): StateView {
       const other = state.settled?.[url];
       return queue.find(({ request }) => request.url === url) ?? (other === undefined ? null : settled(other, 0));
     },
+    wasSkipped: (url) => state.passedOver?.includes(url) === true,
     queue: () => queue,
     robotsOf: () => state.robots ?? null,
     [Symbol.dispose]: () => rmSync(dir, { recursive: true }),

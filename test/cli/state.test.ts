@@ -1,7 +1,7 @@
 /** `skein explain`, `status`, `export` and `doctor --state` on the directories of real crawls: finished, ended by a limit, running, killed, damaged. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -108,6 +108,19 @@ test("a finished crawl: every URL on its pages has its explanation", async () =>
   ]);
 });
 
+test("no link of any page is without its explanation", async () => {
+  const lines = records((await run(["export", "--state", "finished"])).out);
+  const links = [...new Set(lines.flatMap(({ links }) => links as string[]))]; // every record has them
+  const told = records((await run(["explain", "--json", "--state", "finished", ...links])).out);
+  assert.equal(told.length, links.length);
+  for (const { kind, url, way, text } of told) {
+    assert.match(String(kind), /^(page|skipped)$/, String(url));
+    // `as`: both are lists of an explanation.
+    if (url !== `${served.origin}/`) assert.equal((way as { url: string }[])[0]?.url, `${served.origin}/`, String(url));
+    assert.ok((text as string[]).length >= 2);
+  }
+});
+
 test("explain: statuses, JSON, several URLs, and the scheme of a bare host", async () => {
   const known = await run(["explain", `127.0.0.1:${served.port}/t/5`, `${served.origin}/nf#x`, "--state", "finished", "--json"]);
   assert.equal(known.status, 0);
@@ -192,33 +205,81 @@ test("a running crawl is read without disturbing it", async () => {
   assert.equal((await statusOf("running")).pages, 31);
 });
 
-test("a crawl that was killed: stopped, its state whole, what it held explained", async () => {
+/** Starts a crawl of the slow pages in a process of its own, and answers it when two of them are asked for. */
+async function slowChild(...argv: string[]) {
   letGo = () => undefined;
   const program = `import(${JSON.stringify(pathToFileURL(join(import.meta.dirname, "../../src/cli/main.ts")).href)}).then(({ main }) => main(process.argv.slice(1)))`;
   const before = served.targets().length;
-  const child = spawn(process.execPath, ["-e", program, "crawl", `${served.origin}/slow/`, "--state", inFolder("killed"), "-c", "2"], {
+  const child = spawn(process.execPath, ["-e", program, "crawl", `${served.origin}/slow/`, "-c", "2", ...argv], {
+    cwd: folder,
     env: { ...process.env, NO_PROXY: "127.0.0.1", NODE_TEST_CONTEXT: undefined },
     stdio: "ignore",
   });
-  while (
+  const gone = new Promise<void>((resolve) => child.on("close", () => resolve()));
+  const asked = () =>
     served
       .targets()
       .slice(before)
-      .filter((target) => /^\/slow\/\d/.test(target)).length < 2
-  ) {
+      .filter((target) => /^\/slow\/\d/.test(target)).length;
+  while (asked() < 2) {
     assert.equal(child.exitCode, null);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  const gone = new Promise((resolve) => child.on("close", resolve));
-  child.kill("SIGKILL");
-  await gone;
-  letGo = null;
+  return {
+    async end(signal: "SIGKILL" | "SIGINT") {
+      child.kill(signal);
+      letGo = null;
+      // What is in flight is finished before an interrupted crawl ends.
+      if (signal === "SIGINT") for (const answer of waiting.splice(0)) answer();
+      await gone;
+    },
+  };
+}
+
+test("a crawl that was killed: stopped, its state whole, what it held explained", async () => {
+  await (await slowChild("--state", "killed")).end("SIGKILL");
   const status = await statusOf("killed");
   assert.deepEqual([status.state, status.finishReason, status.pages], ["stopped", null, 1]);
   assert.match((await run(["status", "--state", "killed"])).out, /^state {4}stopped before its end; the command that started it resumes it\n/);
   const { status: exit, found } = await checks("killed");
   assert.deepEqual([exit, found.filter(({ level }) => level !== "ok")], [0, []]);
   assert.match(await explained("killed", "/slow/29"), /It waits in the queue/);
+});
+
+test("a crawl in memory that was interrupted: what it kept is told, and what it could not keep is said", async () => {
+  await (await slowChild()).end("SIGINT");
+  const [name = ""] = readdirSync(inFolder(".skein"));
+  const dir = join(".skein", name);
+  const status = await statusOf(dir);
+  assert.deepEqual([status.state, status.pages, status.queued], ["stopped", 3, 28]);
+  assert.match(await explained(dir, "/slow/"), /\nIt was settled while the crawl ran in memory, and has no record here; the crawl's outputs have it\.\n$/);
+  assert.match(await explained(dir, "/slow/29"), /\nIt waits in the queue/);
+  assert.match(await explained(dir, "/never"), /\nThe crawl has not met it, as far as is recorded: it ran in memory until it was interrupted\.\n/);
+  const exported = await run(["export", "--state", dir]);
+  assert.deepEqual([exported.status, exported.out], [0, ""]);
+  assert.match(exported.err, /^warning: this crawl ran in memory until it was interrupted/);
+  assert.equal((await checks(dir)).status, 0);
+});
+
+test("pages of a sitemap are found there, and the sitemap is known as one", async () => {
+  await using listed = await serve((request, response) => {
+    if (request.url === "/robots.txt") return void response.end("");
+    if (request.url !== "/map.xml") return html(response, "a page");
+    response.writeHead(200, { "content-type": "application/xml" });
+    const origin = `http://${request.headers.host}`;
+    response.end(
+      `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>${origin}/a</loc></url><url><loc>http://far.example/</loc></url></urlset>`,
+    );
+  });
+  const { status, err } = await run(["crawl", `${listed.origin}/`, "--sitemap", `${listed.origin}/map.xml`, "--state", inFolder("listed")]);
+  assert.equal(status, 0, err);
+  assert.match(
+    await explained("listed", `${listed.origin}/a`),
+    /\nIt was found at depth 0, this way:\n {2}http:.*\/map\.xml \(a sitemap, .*\)\n {2}→ http:.*\/a\n$/,
+  );
+  const map = await run(["explain", `${listed.origin}/map.xml`, "--state", "listed"]);
+  assert.deepEqual([map.status, map.out], [0, `${listed.origin}/map.xml\nIt was read as a sitemap, not as a page.\n`]);
+  assert.match(await explained("listed", "http://far.example/"), /\nIt was not fetched: /);
 });
 
 test("doctor finds what is wrong with a state, and what to do", async () => {

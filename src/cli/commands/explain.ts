@@ -60,7 +60,8 @@ export async function explainCommand(argv: readonly string[], io: Io, load: () =
   let status: number = EXIT.ok;
   for (const [index, text] of reading.args.entries()) {
     const explanation: Explanation = await explain(view, askedUrl(text, view));
-    if (explanation.kind === "unknown") status = EXIT.no;
+    const { outlook } = explanation;
+    if (explanation.kind === "unknown" && outlook?.sitemap !== true && outlook?.passedOver !== true) status = EXIT.no;
     const lines = explanationLines(explanation, { spec: view.spec, finishReason: view.finishReason, now: realClock.epoch() });
     const json = () => JSON.stringify({ ...explanation, text: lines.slice(1) });
     const words = () => `${index > 0 ? "\n" : ""}${lines.map(harmless).join("\n")}`;

@@ -99,6 +99,10 @@ export async function exportCommand(argv: readonly string[], io: Io, load: () =>
   const parts = await load();
   const console = createConsole(io, { format: "text", quiet: reading.isOn("quiet"), verbose: false, progress: false });
   using view = parts.openStateView(dir);
+  if (view.counts.done > 0 && view.journal.pages.bytes === 0) {
+    const text = "this crawl ran in memory until it was interrupted: what it fetched by then is only in its outputs";
+    console.say("warn", `warning: ${text}`, text);
+  }
   const journals = [view.journal.pages.path, view.journal.skipped.path];
   const own = files.find((file) => journals.includes(resolve(io.cwd, file)));
   if (own !== undefined) throw usageError("--output", `${own} belongs to the state itself; name another file`);
