@@ -3,6 +3,7 @@ import { CrawlError } from "../core/errors.ts";
 import type { Frontier } from "../core/frontier.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import { admitSeed } from "../rules/admit.ts";
+import { shownSeed } from "../rules/seeds.ts";
 import { originOf, parseUrl } from "../rules/url.ts";
 import type { Parts } from "./parts.ts";
 import { createSitemapDesk } from "./sitemaps.ts";
@@ -46,7 +47,7 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
     const verdict = admitSeed(text, parts.admit.seed, parts.spec.defaultScheme ?? "try-both");
     if (verdict.kind === "bad") {
       bad++;
-      parts.log("warn", "bad seed, skipped", { number: good + bad, seed: text.slice(0, 200), why: verdict.why });
+      parts.log("warn", "bad seed, skipped", { number: good + bad, seed: shownSeed(text), why: verdict.why });
       return;
     }
     good++;

@@ -192,6 +192,8 @@ export function createVisitor(parts: Parts, fetcher: Fetcher, add: (requests: re
       case "broken":
         return failedPage(lease, outcome, response, { code: "redirect", message: verdict.why }, response.status);
       case "outside": {
+        if (request.hop === "seed" || request.rest?.fromSeed === true)
+          parts.log("warn", "a seed leads to a URL that may not be crawled", { url: request.url, to: verdict.url, rule: verdict.rule });
         const skip = makeSkip(admit.seed, { url: verdict.url, referrer: request.url, depth: request.depth, reason: verdict.reason, rule: verdict.rule });
         return done(lease, outcome, page, { ...own, skipped: [skip] });
       }

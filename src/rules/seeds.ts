@@ -1,4 +1,4 @@
-/** `{1..1000}` in seeds. Lazy: a range of a million costs nothing until it is read. */
+/** Seeds as texts: `{1..1000}` in them, lazy, so that a range of a million costs nothing until it is read; and how a bad one is shown. */
 
 /** At most 15 digits: beyond 2⁵³ counting by one stands still. */
 const RANGE = /\{(\d{1,15})\.\.(\d{1,15})\}/;
@@ -22,4 +22,12 @@ export function* expandBraces(seed: string): Generator<string> {
 
 function* expandTail(head: string, tail: string): Generator<string> {
   for (const rest of expandBraces(tail)) yield head + rest;
+}
+
+/** Longest part of a bad seed that is shown. */
+const SHOWN = 200;
+
+/** A seed that is no URL, as messages show it: shortened, and without the user and password that may stand in it all the same. */
+export function shownSeed(text: string): string {
+  return text.replace(/^(\s*(?:[a-z][a-z0-9+.-]*:(?=[\\/]))?[\\/]*)[^\\/?#]*@/i, "$1").slice(0, SHOWN);
 }

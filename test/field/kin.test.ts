@@ -88,3 +88,11 @@ test("robots.txt compressed, mislabelled, of any type, in any charset", async ()
     assert.equal((await crawled(server)).at("/no").outcome, "disallowed");
   }
 });
+
+test("F103 a seed that leads to what may not be crawled says so", async () => {
+  const said: unknown[] = [];
+  await using server = await site({ "/": moved("/home") }, "<p>x");
+  const { outcomes } = await crawled(server, { scope: { exclude: ["/home"] } }, { log: (level, message, fields) => said.push([level, message, fields?.to]) });
+  assert.deepEqual(outcomes(), { "/": "→ /home" });
+  assert.deepEqual(said, [["warn", "a seed leads to a URL that may not be crawled", `${server.origin}/home`]]);
+});

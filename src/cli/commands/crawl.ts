@@ -4,6 +4,7 @@ import { CrawlError, type OptionProblem } from "../../core/errors.ts";
 import type { Summary } from "../../core/events.ts";
 import type { CrawlSpec } from "../../core/spec.ts";
 import type { CrawlOptions, CrawlRun, crawl } from "../../crawl.ts";
+import { shownSeed } from "../../rules/seeds.ts";
 import { loadScraper } from "../../scraper.ts";
 import { type Console, createConsole } from "../console.ts";
 import { type Ending, exitCode } from "../exit.ts";
@@ -72,7 +73,7 @@ function seedSources(console: Console, { spec, flags }: Command, io: Io): SeedSo
     stdin: io.stdin,
     onBad({ where, text, why }) {
       if (++bad <= BAD_SEEDS_SHOWN)
-        console.say("warn", `warning: skipped ${where}: ${JSON.stringify(text.slice(0, 200))}: ${why}`, "bad seed", { where, text, why });
+        console.say("warn", `warning: skipped ${where}: ${JSON.stringify(shownSeed(text))}: ${why}`, "bad seed", { where, text: shownSeed(text), why });
     },
     finish() {
       if (bad > BAD_SEEDS_SHOWN)
