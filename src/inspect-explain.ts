@@ -188,6 +188,6 @@ export async function explain(view: StateView, url: string): Promise<Explanation
     robots: robots === null ? null : verdictOf(url, robots, productToken(agent)),
     outlook: kind === "unknown" && isUrl ? await outlookOf(view, url) : null,
     standing: place?.standing ?? null,
-    noRecords: view.journal.pages.bytes === 0,
+    noRecords: view.journal.pages.bytes === 0 && view.counts.done > 0,
   };
 }

@@ -19,6 +19,8 @@ export interface FakeState {
   /** URLs settled without a record, and how. */
   readonly settled?: Readonly<Record<string, "done" | "dropped">>;
   readonly robots?: RobotsState;
+  /** Pages settled, where more were than have a record. */
+  readonly counted?: number;
   /** URLs whose skipped line was written elsewhere. */
   readonly passedOver?: readonly string[];
   readonly more?: Partial<StateView>;
@@ -46,7 +48,7 @@ export function fakeState(state: FakeState): StateView {
     dir,
     spec: parseSpec({ seeds: ["http://a.example/"], ...state.spec }),
     counts: {
-      ...{ queued: queue.length, delayed: 0, leased: 0, done: pages.length, dropped: 0, counted: pages.length, level: 0, completed: false },
+      ...{ queued: queue.length, delayed: 0, leased: 0, done: state.counted ?? pages.length, dropped: 0, counted: pages.length, level: 0, completed: false },
     },
     control: "run",
     tally: new Map(),
