@@ -35,6 +35,8 @@ export interface DurableInput {
   readonly passing?: (point: FaultPoint) => void;
 }
 
+/** How long what a dead process held is tried one by one. */
+const PROBATION_MS = 5_000;
 /** The trap rules' memory lies in a file of its own, written now and then: after a crash they count from there, a little more leniently. */
 const TRAPS_FILE = "traps.bin";
 const TRAPS_EVERY_MS = 30_000;
@@ -66,7 +68,13 @@ export async function openDurable(
       keeper.beside();
       return hooks.checkpoint?.(sync) ?? new Map<string, SinkState>();
     };
-    const frontier = await openFrontierIn(state, { config: input.config, hooks: { ...hooks, checkpoint }, env, durability: spec.durability });
+    const frontier = await openFrontierIn(state, {
+      config: input.config,
+      hooks: { ...hooks, checkpoint },
+      env,
+      durability: spec.durability,
+      probationMs: PROBATION_MS,
+    });
     return {
       frontier,
       sinks,

@@ -1,6 +1,6 @@
 /** The durable frontier: the memory frontier with a journal in SQLite. A call's promise resolves once what it changed is committed (docs/decisions/0011). */
 import { CrawlError } from "../../core/errors.ts";
-import type { Frontier, FrontierConfig, FrontierHooks } from "../../core/frontier.ts";
+import type { Claim, Frontier, FrontierConfig, FrontierHooks } from "../../core/frontier.ts";
 import { MAX_CRASHES } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
 import type { FingerprintSeed } from "../../core/request.ts";
@@ -31,6 +31,12 @@ export interface SqliteFrontierOptions {
   readonly hooks: FrontierHooks;
   readonly env: SqliteEnv;
   readonly durability: Durability;
+  /**
+   * What was in flight when a process died comes first, one request at a time, for at most so many ms: a page that kills the process is then told from
+   * those that only were in flight beside it. Only a death with that one lease, before anything was settled, counts against it (decision 0011).
+   * Absent: every lease that was lost counts.
+   */
+  readonly probationMs?: number;
 }
 
 export interface DurableFrontier extends Frontier {
@@ -72,13 +78,13 @@ const ALWAYS = new Set(["settle", "seedsComplete", "control", "setPageLimit"]);
 /** Claims do not commit; but the set of leases is never older than this while claims are made. */
 const LEASES_STALE_MS = 250;
 const SYNC_EVERY_MS = 1_000;
-
 /** The frontier of a state directory, as its last commit left it. Disposing of it closes the directory. */
 export async function openFrontierIn(state: StateDirectory, options: SqliteFrontierOptions): Promise<DurableFrontier> {
   const opened = directories.get(state);
   if (opened === undefined) throw new CrawlError("internal", "the state directory was not opened here");
   const { db, dir } = opened;
   const { config, durability } = options;
+  const probationMs = options.probationMs ?? 0;
   const { clock } = options.env;
   const pass = options.env.passing ?? (() => undefined);
   const openedAt = clock.now();
@@ -110,6 +116,11 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
   writer = createWriter(db, loaded.nextSeq, () => desk);
   const journalled = writer;
 
+  let settled = false;
+  let claimed = false;
+  let suspects = 0;
+  /** The lease that is out is one of them. */
+  let trying = false;
   let dead: unknown = null;
   let lastCommitAt = -Infinity;
   let lastSyncAt = -Infinity;
@@ -136,6 +147,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
       const sinks = sinkStates(sync);
       journalled.commit(desk, {
         elapsedMs: elapsedMs(),
+        settled,
         sinks,
         beforeEnd: () => {
           alongWith();
@@ -150,9 +162,22 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
     pass("after-commit");
   }
 
+  const onProbation = (): boolean => (suspects > 0 || (trying && desk.leases.size > 0)) && clock.now() - openedAt < probationMs;
+
+  /** As the memory frontier's, but one at a time while what died with the last process is tried. */
+  async function claim(max: number): Promise<Claim> {
+    if (!onProbation()) return frontier.claim(max);
+    if (desk.leases.size > 0) return { kind: "wait", waitMs: probationMs - (clock.now() - openedAt), cause: "leased" };
+    const one = await frontier.claim(1);
+    trying = one.kind === "leases" && one.leases.some(({ crashes }) => crashes > 0);
+    if (trying) suspects--;
+    return one;
+  }
+
   function around<T>(name: string, run: () => T): T {
     if (dead !== null) throw dead;
     if (desk.disposed) throw new CrawlError("internal", "the frontier was disposed of");
+    if (name === "settle") settled = true;
     let answer: T;
     try {
       answer = run();
@@ -166,7 +191,9 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
       die(unwritable(dir, error));
     }
     if (name === "claim") {
-      if (journalled.pending || (desk.leases.size > 0 && clock.now() - lastCommitAt >= LEASES_STALE_MS)) commit();
+      const stale = !claimed || onProbation() || clock.now() - lastCommitAt >= LEASES_STALE_MS;
+      if (journalled.pending || (desk.leases.size > 0 && stale)) commit();
+      claimed ||= desk.leases.size > 0;
       pass("after-claim");
     } else if (journalled.pending || wrote || ALWAYS.has(name)) commit();
     return answer;
@@ -176,7 +203,8 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
     pass("during-start");
     compactLogs(db, desk, loaded);
     for (const seq of loaded.stale) journalled.gone(seq);
-    takeBackLost(desk, loaded.lost);
+    const alone = probationMs === 0 || (loaded.lost.length === 1 && loaded.counters?.settled === false);
+    suspects = takeBackLost(desk, loaded.lost, alone);
     if (progressed && config.ratePerMinute !== null) desk.nextRateAt = delayOfRate(-Infinity, clock.now(), config.ratePerMinute);
     completeIfOver(desk);
     commit();
@@ -210,6 +238,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
   const frontier = frontierOf(parts, around, dispose);
   return {
     ...frontier,
+    claim,
     seed: parts.seed,
     state,
     elapsedMs,
@@ -228,12 +257,12 @@ function reading<T>(dir: string, run: () => T): T {
   }
 }
 
-/** Places of the dead run: back to the front, or given up at the third crash, with their record. */
-function takeBackLost(desk: Desk, lost: readonly StoredPlace[]): void {
+/** Places of the dead run: back to the front, or given up at the third crash, with their record. Answers how many came back. */
+function takeBackLost(desk: Desk, lost: readonly StoredPlace[], alone: boolean): number {
   const crashed: Output[] = [];
   const back: StoredPlace[] = [];
   for (const { place, relink } of lost) {
-    const again = { ...place, crashes: place.crashes + 1 };
+    const again = { ...place, crashes: alone ? place.crashes + 1 : Math.max(1, place.crashes) };
     if (again.crashes < MAX_CRASHES) {
       back.push({ place: renumbered(desk, again, relink, null), relink, dueEpoch: null });
       continue;
@@ -252,6 +281,7 @@ function takeBackLost(desk: Desk, lost: readonly StoredPlace[]): void {
   for (const stored of back.reverse()) restore(desk, stored, true);
   for (const { place } of back) desk.hosts.place(desk.hosts.of(place.request.host));
   write(desk, crashed);
+  return back.length;
 }
 
 /** A journal whose writer is made after the desk that holds it. */

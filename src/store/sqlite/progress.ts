@@ -19,10 +19,12 @@ export interface Counters {
   readonly limit: number | null;
   /** Ms of work over all resumes of the run. */
   readonly elapsedMs: number;
+  /** The process that wrote this has settled something. */
+  readonly settled: boolean;
   readonly tally: readonly (readonly [name: string, count: number])[];
 }
 
-export function countersText(desk: Desk, elapsedMs: number): string {
+export function countersText(desk: Desk, elapsedMs: number, settled: boolean): string {
   const counters: Counters = {
     queued: desk.queued,
     delayed: desk.waitingRetries,
@@ -37,6 +39,7 @@ export function countersText(desk: Desk, elapsedMs: number): string {
     completed: desk.completed,
     limit: desk.limit,
     elapsedMs: Math.round(elapsedMs),
+    settled,
     tally: [...desk.tally],
   };
   return JSON.stringify(counters);

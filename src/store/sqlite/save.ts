@@ -44,6 +44,7 @@ export function saveFrontier(frontier: Frontier, options: SaveOptions): void {
     writer.seeds(options.seeds);
     writer.commit(desk, {
       elapsedMs: options.elapsedMs,
+      settled: true,
       sinks: options.sinks,
       beforeEnd() {
         setDown(

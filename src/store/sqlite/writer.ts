@@ -13,7 +13,16 @@ export interface Writer extends Journal {
   /** Something was journalled since the last commit. */
   readonly pending: boolean;
   /** One transaction with everything journalled since the last one, the counters, the leases, and where the sinks stand (null: as before). */
-  commit(desk: Desk, more: { readonly elapsedMs: number; readonly sinks: ReadonlyMap<string, SinkState> | null; readonly beforeEnd: () => void }): void;
+  commit(
+    desk: Desk,
+    more: {
+      readonly elapsedMs: number;
+      /** Something was settled since the directory was opened. */
+      readonly settled: boolean;
+      readonly sinks: ReadonlyMap<string, SinkState> | null;
+      readonly beforeEnd: () => void;
+    },
+  ): void;
   /** Forgets what was not committed. */
   abandon(): void;
 }
@@ -125,12 +134,12 @@ export function createWriter(db: DatabaseSync, nextSeq: number, desk: () => Desk
       change();
       seedUrls.push(...urls);
     },
-    commit(from, { elapsedMs, sinks, beforeEnd }) {
+    commit(from, { elapsedMs, settled, sinks, beforeEnd }) {
       change();
       for (const [kind, packer] of packers.entries()) if (packer.size > 0) insertLog.run(kind, packer.take());
       putLearnt();
       if (sinks !== null) putSinks(sinks);
-      putProgress.run(countersText(from, elapsedMs), leasedBlob(from));
+      putProgress.run(countersText(from, elapsedMs, settled), leasedBlob(from));
       beforeEnd();
       end.run();
       open = pending = false;
