@@ -139,9 +139,11 @@ export const modelCases: readonly FrontierCase[] = Array.from({ length: SEEDS },
   run: (bench) => randomWalk(bench, seed, 0),
 }));
 
-export const modelRestartCases: readonly RestartCase[] = Array.from({ length: SEEDS }, (_, seed) => ({
+export const modelRestartCase = (seed: number): RestartCase => ({
   rule: "model",
   name: `random steps and restarts agree with the model (seed ${seed})`,
   config: configOf(seed),
   run: (bench) => randomWalk(bench, seed, 0.06),
-}));
+});
+
+export const modelRestartCases: readonly RestartCase[] = Array.from({ length: SEEDS }, (_, seed) => modelRestartCase(seed));
