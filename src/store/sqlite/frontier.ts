@@ -264,7 +264,9 @@ function takeBackLost(desk: Desk, lost: readonly StoredPlace[], alone: boolean):
   for (const { place, relink } of lost) {
     const again = { ...place, crashes: alone ? place.crashes + 1 : Math.max(1, place.crashes) };
     if (again.crashes < MAX_CRASHES) {
-      back.push({ place: renumbered(desk, again, relink, null), relink, dueEpoch: null });
+      const renewed = renumbered(desk, again, relink, null);
+      if (again.crashes === MAX_CRASHES - 1) desk.suspects.add(renewed.seq);
+      back.push({ place: renewed, relink, dueEpoch: null });
       continue;
     }
     if (!relink) crashed.push(crashOutput(desk, again));

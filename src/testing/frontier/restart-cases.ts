@@ -116,12 +116,13 @@ const queueCases: readonly RestartCase[] = [
 
 const crashCases: readonly RestartCase[] = [
   restartCaseOf("crash", "a lease that a dead process held counts as a crash, the third drops the request with its record", {}, async (hand, bench) => {
-    await hand.seed(`${A}1`, "http://b.test/1", "http://b.test/2", "http://b.test/3", "http://b.test/4");
+    await hand.seed(`${A}1`, `${A}2`);
     for (let crash = 0; crash < MAX_CRASHES; crash++) {
-      const leases = await hand.claim(2);
-      assert.equal(leases.find(({ request }) => request.url === `${A}1`)?.crashes, crash);
-      // Something is settled meanwhile: the leases are in the state at the latest then.
-      await hand.done(leases.find(({ request }) => request.host === "b.test")!);
+      const lease = await hand.one();
+      assert.deepEqual([lease.request.url, lease.crashes], [`${A}1`, crash]);
+      await bench.advance(1_000);
+      // By now the state knows of the lease.
+      await hand.claim();
       await bench.restart("killed");
     }
     assert.equal(hand.pages().filter((url) => url === `${A}1`).length, 1);
@@ -131,6 +132,37 @@ const crashCases: readonly RestartCase[] = [
     assert.equal(hand.pages().filter((url) => url === `${A}1`).length, 1);
     assert.equal((await hand.urls()).includes(`${A}1`), false);
   }),
+  restartCaseOf(
+    "crash",
+    "what one more crash would drop is leased alone, so that nothing else is blamed for it, nor it for others",
+    {},
+    async (hand, bench) => {
+      const known = async (): Promise<void> => {
+        await bench.advance(1_000);
+        await hand.claim();
+      };
+      await hand.seed(`${A}1`, `${A}2`, `${A}3`, `${A}4`);
+      for (let crash = 1; crash < MAX_CRASHES; crash++) {
+        await hand.claim(3);
+        await known();
+        await bench.restart("killed");
+      }
+      for (const url of [`${A}1`, `${A}2`]) {
+        const alone = await hand.claim();
+        assert.deepEqual(
+          alone.map(({ request, crashes }) => [request.url, crashes]),
+          [[url, MAX_CRASHES - 1]],
+        );
+        assert.equal((await hand.wait()).cause, "leased");
+        await hand.done(alone[0]!);
+      }
+      assert.deepEqual(await hand.urls(), [`${A}3`]);
+      await known();
+      await bench.restart("killed");
+      assert.deepEqual([hand.pages(), await hand.urls()], [[`${A}1`, `${A}2`, `${A}3`], [`${A}4`]]);
+      await hand.balance();
+    },
+  ),
   restartCaseOf("crash", "a process that ends in good order hands back what it holds: no crash, no attempt", {}, async (hand, bench) => {
     await hand.seed(`${A}1`);
     for (let n = 0; n < MAX_CRASHES + 1; n++) {
