@@ -34,12 +34,12 @@ export function journalFor(view: StateView, what: ExportKind): Journal {
 }
 
 /** Writes a file in the format of its suffix; answers the number of lines read. Throws CrawlError `output-unwritable`, `invalid-options` for a suffix or field that is none. */
-export async function exportTo(view: StateView, file: string, { what, fields }: ExportOptions): Promise<number> {
+export async function exportTo(journal: Journal, file: string, { what, fields }: ExportOptions): Promise<number> {
   const target = what === "pages" ? { outputs: [file] } : what === "skipped" ? { skippedFile: file } : { linksFile: file };
   const sinks = openSinks(parseSpec({ ...target, fields }));
   let count = 0;
   try {
-    for await (const lines of journalLines(journalFor(view, what))) {
+    for await (const lines of journalLines(journal)) {
       for (let at = 0; at < lines.length; at += BATCH) {
         const outputs = lines.slice(at, at + BATCH).map((line) => outputOf(line, what));
         for (const sink of sinks) sink.write(outputs);

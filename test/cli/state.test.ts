@@ -168,6 +168,12 @@ test("export: pages, skipped URLs and edges, into every format and to stdout", a
   assert.equal(readFileSync(inFolder("edges.csv"), "utf8").split("\r\n").length, edges.length + 2);
 });
 
+test("export does not replace the outputs that a resume goes on with", async () => {
+  assert.equal((await crawl("with-output", "-o", inFolder("own.csv"))).status, 0);
+  const { status, err } = await run(["export", "--state", "with-output", "-o", "own.csv"]);
+  assert.deepEqual([status, err], [2, "skein: --output: own.csv is a file of the crawl itself; name another\n"]);
+});
+
 test("a crawl ended by --limit: what waits is said to wait, and the larger limit to help", async () => {
   assert.equal((await crawl("limited", "--limit", "10")).status, 0);
   const status = await statusOf("limited");
@@ -330,7 +336,7 @@ test("wrong usage: status 2 and every problem; a directory without a crawl", asy
     [["export", "--state", "finished", "-o", "x.pdf"], /^skein: --output: expected a file name that ends in .*got "x\.pdf"\n$/],
     [
       ["export", "--state", "finished", "-o", "finished/pages.jsonl"],
-      /^skein: --output: finished\/pages\.jsonl belongs to the state itself; name another file\n$/,
+      /^skein: --output: finished\/pages\.jsonl is a file of the crawl itself; name another\n$/,
     ],
     [["export", "--state", "finished", "--what", "links", "--fields", "url"], /^skein: --fields: chooses fields of page records; it goes with --what pages\n$/],
     [["export", "--state", "finished", "--fields", "urls"], /^skein: --fields: expected names from url, status/],

@@ -3,16 +3,16 @@ import { resolve } from "node:path";
 import { CrawlError } from "../../core/errors.ts";
 import type { PageRecord } from "../../core/records.ts";
 import { parseSpec } from "../../core/spec.ts";
-import type { openStateView, StateView } from "../../inspect.ts";
+import type { Journal, openStateView, StateView } from "../../inspect.ts";
 import type { ExportKind, exportTo, journalFor } from "../../inspect-export.ts";
 import type { journalLines } from "../../inspect-journal.ts";
 import { appendPage, appendRecord, lineBuffer } from "../../rules/lines.ts";
-import { createConsole } from "../console.ts";
+import { type Console, createConsole } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
 import { spellNumber } from "../progress.ts";
-import { readVerb, STATE_FLAG, stateOf, usageError, type Verb } from "../verb.ts";
+import { type Reading, readVerb, STATE_FLAG, stateOf, usageError, type Verb } from "../verb.ts";
 
 export interface ExportParts {
   readonly openStateView: typeof openStateView;
@@ -79,14 +79,15 @@ function checkNames(files: readonly string[]): void {
   }
 }
 
-async function toStdout(view: StateView, what: ExportKind, fields: readonly string[] | null, io: Io, parts: ExportParts): Promise<void> {
-  for await (const lines of parts.journalLines(parts.journalFor(view, what))) await io.stdout.write(stdoutBytes(lines, what, fields));
+interface Asked {
+  readonly what: ExportKind;
+  readonly fields: readonly string[] | null;
+  /** `-`: stdout. */
+  readonly files: readonly string[];
 }
 
-/** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
-export async function exportCommand(argv: readonly string[], io: Io, load: () => Promise<ExportParts>): Promise<number> {
-  const reading = await readVerb(EXPORT, argv, io);
-  if (reading === null) return EXIT.ok;
+/** Throws CrawlError `invalid-options`. */
+function askedOf(reading: Reading): Asked {
   if (reading.args.length > 0) throw usageError(reading.args[0] ?? "", "skein export takes no arguments; name the directory with --state");
   const given = reading.text("what") ?? "pages";
   const what = KINDS.find((kind) => kind === given);
@@ -95,25 +96,43 @@ export async function exportCommand(argv: readonly string[], io: Io, load: () =>
   if (fields !== null && what !== "pages") throw usageError("--fields", "chooses fields of page records; it goes with --what pages");
   const files = reading.texts("output");
   checkNames(files);
-  const dir = stateOf(reading, io);
-  const parts = await load();
-  const console = createConsole(io, { format: "text", quiet: reading.isOn("quiet"), verbose: false, progress: false });
-  using view = parts.openStateView(dir);
+  return { what, fields, files: files.length === 0 ? ["-"] : files };
+}
+
+/** Files that a resume of the crawl needs as they are must not be replaced. */
+function checkTargets(view: StateView, files: readonly string[], cwd: string): void {
+  const kept = new Set([view.journal.pages.path, view.journal.skipped.path, ...[...view.sinks.keys()].map((name) => resolve(cwd, name))]);
+  const own = files.find((file) => file !== "-" && kept.has(resolve(cwd, file)));
+  if (own !== undefined) throw usageError("--output", `${own} is a file of the crawl itself; name another`);
+}
+
+/** Looks into the state and lets go of it: a reader of stdout that takes its time would otherwise keep the database from tidying up. */
+function journalOf({ openStateView, journalFor }: ExportParts, dir: string, { what, files }: Asked, io: Io, console: Console): Journal {
+  using view = openStateView(dir);
   if (view.counts.done > 0 && view.journal.pages.bytes === 0) {
     const text = "this crawl ran in memory until it was interrupted: what it fetched by then is only in its outputs";
     console.say("warn", `warning: ${text}`, text);
   }
-  const journals = [view.journal.pages.path, view.journal.skipped.path];
-  const own = files.find((file) => journals.includes(resolve(io.cwd, file)));
-  if (own !== undefined) throw usageError("--output", `${own} belongs to the state itself; name another file`);
-  for (const file of files.length === 0 ? ["-"] : files) {
-    if (file === "-") await toStdout(view, what, fields, io, parts);
+  checkTargets(view, files, io.cwd);
+  return journalFor(view, what);
+}
+
+/** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
+export async function exportCommand(argv: readonly string[], io: Io, load: () => Promise<ExportParts>): Promise<number> {
+  const reading = await readVerb(EXPORT, argv, io);
+  if (reading === null) return EXIT.ok;
+  const asked = askedOf(reading);
+  const dir = stateOf(reading, io);
+  const parts = await load();
+  const console = createConsole(io, { format: "text", quiet: reading.isOn("quiet"), verbose: false, progress: false });
+  const journal = journalOf(parts, dir, asked, io, console);
+  const { what, fields } = asked;
+  for (const file of asked.files) {
+    if (file === "-") for await (const lines of parts.journalLines(journal)) await io.stdout.write(stdoutBytes(lines, what, fields));
     else {
-      const count = await parts.exportTo(view, resolve(io.cwd, file), { what, fields });
-      console.say("info", `${file}: ${what === "links" ? "links of " : ""}${spellNumber(count)} ${what === "skipped" ? "skipped URLs" : "pages"}`, "exported", {
-        file,
-        count,
-      });
+      const count = await parts.exportTo(journal, resolve(io.cwd, file), { what, fields });
+      const counted = `${what === "links" ? "links of " : ""}${spellNumber(count)} ${what === "skipped" ? "skipped URLs" : "pages"}`;
+      console.say("info", `${file}: ${counted}`, "exported", { file, count });
     }
   }
   return EXIT.ok;
