@@ -1,5 +1,6 @@
 /** How a durable crawl stands: counters, rates, what waits, and a guess when it will end. */
 import type { EpochMs } from "./core/clock.ts";
+import { spellDuration, spellSize } from "./core/units.ts";
 import { foldTally } from "./engine/stats.ts";
 import type { StateView } from "./inspect.ts";
 
@@ -56,12 +57,12 @@ function limitsOf({ spec }: StateView): string[] {
   const { limits, perHost } = spec;
   return [
     ...(limits.pages === null ? [] : [`--limit ${limits.pages}`]),
-    ...(limits.time === null ? [] : [`--time-limit ${limits.time}ms`]),
-    ...(limits.bytes === null ? [] : [`--max-bytes ${limits.bytes}`]),
+    ...(limits.time === null ? [] : [`--time-limit ${spellDuration(limits.time)}`]),
+    ...(limits.bytes === null ? [] : [`--max-bytes ${spellSize(limits.bytes)}`]),
     ...(limits.errors === null ? [] : [`--max-errors ${limits.errors}`]),
     `--concurrency ${spec.concurrency}`,
     `--per-host ${perHost.concurrency}`,
-    `--delay ${perHost.delay === "auto" ? "auto" : `${perHost.delay}ms`}`,
+    `--delay ${perHost.delay === "auto" ? "auto" : spellDuration(perHost.delay)}`,
     ...(spec.maxRequestsPerMinute === null ? [] : [`--rate ${spec.maxRequestsPerMinute}/min`]),
   ];
 }

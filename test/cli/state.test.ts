@@ -131,6 +131,28 @@ test("explain: statuses, JSON, several URLs, and the scheme of a bare host", asy
   assert.equal((await run(["explain", `${served.origin}/never`], { SKEIN_STATE: "finished" })).status, 8);
 });
 
+test("explain answers whatever it is asked", async () => {
+  const odd = [
+    "",
+    " ",
+    "http://",
+    "http://[",
+    "javascript:x",
+    "a\u0000b",
+    '"',
+    "\\",
+    "//x",
+    "http://a.example/\n",
+    "é",
+    `http://a.example/${"x".repeat(50_000)}`,
+  ];
+  const told = records((await run(["explain", "--json", "--state", "finished", "--", ...odd])).out);
+  assert.deepEqual(
+    told.map(({ kind }) => kind),
+    odd.map(() => "unknown"),
+  );
+});
+
 test("status of a finished crawl, for people and as JSON", async () => {
   const status = await statusOf("finished");
   assert.deepEqual([status.state, status.finishReason, status.pages, status.queued, status.inFlight], ["finished", "finished", PAGES, 0, 0]);
