@@ -69,8 +69,6 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
   let counted = 0;
   /** Every host may have been asked until then. */
   let restFrom = -Infinity;
-  /** Places that one more crash of a process would drop: they are leased alone. */
-  const suspects = new Set<ModelPlace>();
   const delayMs = config.perHostDelayMs === "auto" ? 0 : config.perHostDelayMs;
 
   const all = (state: State): ModelPlace[] => [...places.values()].filter((place) => place.state === state);
@@ -104,8 +102,6 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
     place.state = "queued";
     place.front = true;
   }
-
-  const alone = (): boolean => suspects.size > 0 && leases.length > 0;
 
   function end(lease: ModelLease): void {
     leases = leases.filter((other) => other !== lease);
@@ -174,7 +170,6 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
       if (completed) return;
       for (const lease of leases.filter((one) => one.expiresAt <= now())) {
         end(lease);
-        suspects.delete(lease.place);
         lease.place.crashes++;
         if (lease.place.crashes >= MAX_CRASHES) lease.place.state = "dropped";
         else backToFront(lease.place);
@@ -183,12 +178,9 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
       completeIfOver();
     },
     restarted(lost) {
-      suspects.clear();
       for (const { place } of leases) {
         place.state = "queued";
-        if (!lost.has(place.url)) continue;
-        place.crashes++;
-        if (place.crashes === MAX_CRASHES - 1) suspects.add(place);
+        if (lost.has(place.url)) place.crashes++;
         if (place.crashes >= MAX_CRASHES) place.state = "dropped";
       }
       leases = [];
@@ -206,7 +198,6 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
     mayGive: () =>
       !completed &&
       free() > 0 &&
-      !alone() &&
       [...hosts.keys(), ...new Set(all("queued").map((place) => place.host))].some((name) => dueAt(name) <= now() && next(name).length > 0),
     take(lease) {
       const { request } = lease;
@@ -214,7 +205,6 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
       assert.ok(place !== undefined, `${request.url} is not what ${request.host} has next: ${next(request.host).map((one) => one.url)}`);
       assert.ok(dueAt(request.host) <= now(), `${request.host} is not due`);
       assert.ok(free() > 0, "the limit has no place left");
-      assert.equal(alone(), false, "a place that may kill its process is leased alone");
       assert.deepEqual(
         [request.depth, lease.attempt, lease.crashes],
         [place.depth, place.attempt, place.crashes],
@@ -228,7 +218,7 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
     },
     nextAt() {
       const times = [...leases.map((lease) => lease.expiresAt)];
-      if (free() > 0 && !alone()) {
+      if (free() > 0) {
         times.push(...all("delayed").map((place) => place.dueAt));
         for (const name of new Set(all("queued").map((place) => place.host))) if (next(name).length > 0) times.push(dueAt(name));
       }
@@ -266,7 +256,6 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
       if (sinceMs !== null) this.started(token, sinceMs);
       end(lease);
       const { place } = lease;
-      if (how.kind !== "returned") suspects.delete(place);
       if (how.kind === "done") {
         if (how.counted && !place.relink) counted++;
         // Lowered while it was leased: its links are wanted one level lower.

@@ -46,9 +46,7 @@ export function claim(desk: Desk, max: number, newToken: NewToken): Claim {
   if (desk.completed) return { kind: "drained" };
   if (desk.control === "pause") return { kind: "held", why: "paused" };
   if (desk.control === "drain" || desk.control === "now") return { kind: "held", why: "stopping" };
-  const alone = desk.suspects.size > 0;
-  if (alone && desk.leased + desk.robotsLeased > 0) return untilLeaseEnds(desk);
-  const leases = takeTurns(desk, Math.min(max, alone ? 1 : MOST_LEASES), newToken);
+  const leases = takeTurns(desk, Math.min(max, MOST_LEASES), newToken);
   if (leases.length > 0) {
     const seeds = desk.newSeeds;
     if (seeds.length > 0) desk.newSeeds = [];
@@ -69,7 +67,6 @@ export function reap(desk: Desk): void {
     // Written first: when the sinks refuse, the lease stays and nothing has changed.
     if (given && !isRobots(lost) && !isRelink(desk, lost)) write(desk, [crashOutput(desk, lost)]);
     endLease(desk, entry);
-    desk.suspects.delete(entry.place.seq);
     if (!given) requeueFront(desk, renumbered(desk, lost, isRelink(desk, lost), null));
     else if (isRobots(lost)) settleRobots(desk, lost, { kind: "unavailable", code: "robots-unavailable", why: "crashed", ttlMs: CRASHED_ROBOTS_MS });
     else leaveDropped(desk, lost);
@@ -247,12 +244,6 @@ export function siteOf(desk: Desk, host: string): string {
   const port = host.lastIndexOf(":");
   const name = port > 0 && !host.endsWith("]") ? host.slice(0, port) : host;
   return desk.env.siteOf?.(name) ?? name;
-}
-
-/** Nothing else may be leased before. */
-function untilLeaseEnds(desk: Desk): Claim {
-  const expiring = desk.leases.first();
-  return { kind: "wait", waitMs: expiring === null ? Infinity : Math.max(0, expiring.expiresAt - desk.env.clock.now()), cause: "leased" };
 }
 
 /** How long nothing can be had, and what it waits for first. */

@@ -59,11 +59,6 @@ export interface Desk {
   readonly jars: Map<string, readonly Cookie[]>;
   /** Leases that `now` has ended: only their `returned` may still come. */
   readonly revoked: Set<string>;
-  /**
-   * Journal numbers of places that one more crash would drop. While there are any, one lease is out at a time: a process that dies then blames
-   * only what killed it, not what happened to be in flight beside it.
-   */
-  readonly suspects: Set<number>;
   newSeeds: string[];
   limit: number | null;
   control: Control;
@@ -106,7 +101,6 @@ export function createDesk(config: FrontierConfig, hooks: FrontierHooks, env: Me
     tally: new Map(),
     jars: new Map(),
     revoked: new Set(),
-    suspects: new Set(),
     newSeeds: [],
     limit: config.limitPages,
     control: "run",

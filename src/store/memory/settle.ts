@@ -89,7 +89,6 @@ function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
   knowStart(desk, entry, page.sinceStartMs === null ? null : now - page.sinceStartMs);
   learn(desk, entry, page, now);
   endLease(desk, entry);
-  if (settlement.kind !== "returned") desk.suspects.delete(place.seq);
   if (!relink) for (const [name, by] of page.tally) raise(desk, name, by);
   if (page.newSeeds !== null && page.newSeeds.length > 0) {
     desk.newSeeds.push(...page.newSeeds);

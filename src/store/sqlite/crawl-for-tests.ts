@@ -26,8 +26,8 @@ export interface CrawlOptions {
   readonly limit: number | null;
   readonly durability: Durability;
   readonly passing?: (point: string) => void;
-  /** Called once the state is open. */
-  readonly opened?: () => void;
+  /** Called once the state is open, and after the first settle. */
+  readonly reached?: (what: "started" | "settled") => void;
 }
 
 /** A file of lines that goes on at the byte where the state says it stood. */
@@ -73,7 +73,7 @@ export async function crawlMadeUpWeb(options: CrawlOptions): Promise<void> {
     crashed: crashedOutput,
   };
   const env = { clock: realClock, random: Math.random, ...(passing === undefined ? {} : { passing }) };
-  const frontier = await openFrontierIn(state, { config: { ...caseConfig, limitPages: limit, leaseMs: Infinity }, hooks, env, durability });
+  const frontier = await openFrontierIn(state, { config: { ...caseConfig, limitPages: limit, leaseMs: Infinity }, hooks, env, durability, probationMs: 5_000 });
   if (state.run() === null) state.startRun({ name: "made-up", spec: "{}", startedAt: Date.now() });
   const link = (n: number): CrawlRequest => makeRequest(urlOf(n), frontier.seed, { hop: "link", depth: 1, referrer: urlOf(0) });
   await frontier.add([link(0)]);
@@ -87,7 +87,8 @@ export async function crawlMadeUpWeb(options: CrawlOptions): Promise<void> {
     return { page: settledAs(lease, { kind: "done", counted: !isUncounted(n), output }, { tally: [["pages", 1]] }), links: linksOf(n, pages).map(link) };
   }
 
-  options.opened?.();
+  options.reached?.("started");
+  let first = true;
   for (;;) {
     const claim = await frontier.claim(12);
     if (claim.kind === "drained") break;
@@ -101,6 +102,8 @@ export async function crawlMadeUpWeb(options: CrawlOptions): Promise<void> {
         visits.map((one) => one.page),
         visits.flatMap((one) => one.links),
       );
+      if (first) options.reached?.("settled");
+      first = false;
     }
   }
   frontier.finish("finished");
@@ -116,7 +119,7 @@ if (process.argv[1] === import.meta.filename) {
     dir,
     pages: Number(pages),
     limit: limit === undefined ? null : Number(limit),
-    opened: () => void process.stdout.write("started\n"),
+    reached: (what) => void process.stdout.write(`${what}\n`),
     durability: process.env.SKEIN_DURABILITY === "strict" ? "strict" : "normal",
     ...(fault === undefined ? {} : { passing: striking(readFault(fault)) }),
   });

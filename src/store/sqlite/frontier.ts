@@ -78,6 +78,7 @@ const ALWAYS = new Set(["settle", "seedsComplete", "control", "setPageLimit"]);
 /** Claims do not commit; but the set of leases is never older than this while claims are made. */
 const LEASES_STALE_MS = 250;
 const SYNC_EVERY_MS = 1_000;
+
 /** The frontier of a state directory, as its last commit left it. Disposing of it closes the directory. */
 export async function openFrontierIn(state: StateDirectory, options: SqliteFrontierOptions): Promise<DurableFrontier> {
   const opened = directories.get(state);
@@ -166,7 +167,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
 
   /** As the memory frontier's, but one at a time while what died with the last process is tried. */
   async function claim(max: number): Promise<Claim> {
-    if (!onProbation()) return frontier.claim(max);
+    if (dead !== null || !onProbation()) return frontier.claim(max);
     if (desk.leases.size > 0) return { kind: "wait", waitMs: probationMs - (clock.now() - openedAt), cause: "leased" };
     const one = await frontier.claim(1);
     trying = one.kind === "leases" && one.leases.some(({ crashes }) => crashes > 0);
@@ -264,9 +265,7 @@ function takeBackLost(desk: Desk, lost: readonly StoredPlace[], alone: boolean):
   for (const { place, relink } of lost) {
     const again = { ...place, crashes: alone ? place.crashes + 1 : Math.max(1, place.crashes) };
     if (again.crashes < MAX_CRASHES) {
-      const renewed = renumbered(desk, again, relink, null);
-      if (again.crashes === MAX_CRASHES - 1) desk.suspects.add(renewed.seq);
-      back.push({ place: renewed, relink, dueEpoch: null });
+      back.push({ place: renumbered(desk, again, relink, null), relink, dueEpoch: null });
       continue;
     }
     if (!relink) crashed.push(crashOutput(desk, again));

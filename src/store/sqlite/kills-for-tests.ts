@@ -44,7 +44,7 @@ export function checkWhole(dir: string, limit: number | null): void {
 export async function untilItEnds(
   dir: string,
   limit: number | null,
-  disturb: (run: number) => { env?: Record<string, string>; killAfterMs?: number } | null,
+  disturb: (run: number) => { env?: Record<string, string>; killAfterMs?: number; killFrom?: string } | null,
 ): Promise<number> {
   for (let run = 0; ; run++) {
     const how = disturb(run);
@@ -62,8 +62,12 @@ export async function crawlWithKills(seed: number): Promise<number> {
   const dir = makeDirectory();
   const limit = random() < 0.5 ? null : 1 + Math.floor(random() * 300);
   try {
-    let kills = 0;
-    const killed = await untilItEnds(dir, limit, () => (kills++ < 4 ? { killAfterMs: random() ** 2 * 120 } : null));
+    // Thrice before anything is settled would, rightly, be blamed on a page that was fetched alone.
+    const from = ["started", "settled", "started", "settled"];
+    const killed = await untilItEnds(dir, limit, (run) => {
+      const killFrom = from[run];
+      return killFrom === undefined ? null : { killFrom, killAfterMs: random() ** 2 * 120 };
+    });
     checkWhole(dir, limit);
     return killed;
   } finally {

@@ -132,37 +132,6 @@ const crashCases: readonly RestartCase[] = [
     assert.equal(hand.pages().filter((url) => url === `${A}1`).length, 1);
     assert.equal((await hand.urls()).includes(`${A}1`), false);
   }),
-  restartCaseOf(
-    "crash",
-    "what one more crash would drop is leased alone, so that nothing else is blamed for it, nor it for others",
-    {},
-    async (hand, bench) => {
-      const known = async (): Promise<void> => {
-        await bench.advance(1_000);
-        await hand.claim();
-      };
-      await hand.seed(`${A}1`, `${A}2`, `${A}3`, `${A}4`);
-      for (let crash = 1; crash < MAX_CRASHES; crash++) {
-        await hand.claim(3);
-        await known();
-        await bench.restart("killed");
-      }
-      for (const url of [`${A}1`, `${A}2`]) {
-        const alone = await hand.claim();
-        assert.deepEqual(
-          alone.map(({ request, crashes }) => [request.url, crashes]),
-          [[url, MAX_CRASHES - 1]],
-        );
-        assert.equal((await hand.wait()).cause, "leased");
-        await hand.done(alone[0]!);
-      }
-      assert.deepEqual(await hand.urls(), [`${A}3`]);
-      await known();
-      await bench.restart("killed");
-      assert.deepEqual([hand.pages(), await hand.urls()], [[`${A}1`, `${A}2`, `${A}3`], [`${A}4`]]);
-      await hand.balance();
-    },
-  ),
   restartCaseOf("crash", "a process that ends in good order hands back what it holds: no crash, no attempt", {}, async (hand, bench) => {
     await hand.seed(`${A}1`);
     for (let n = 0; n < MAX_CRASHES + 1; n++) {
