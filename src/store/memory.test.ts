@@ -62,3 +62,13 @@ test("of very many hosts the idle ones are forgotten; those with work, a running
   const { seen, done, queued } = await frontier.counts();
   assert.deepEqual([seen, done, queued], [60_003, 60_001, 2]);
 });
+
+test("a claim is one moment: a clock that moves while it runs does not end a host's turns", async () => {
+  let now = 0;
+  const clock = { ...createTestClock(), now: () => (now += 0.001) };
+  const hooks = { write: () => undefined, crashed: crashedOutput };
+  const frontier = createMemoryFrontier(caseConfig, hooks, { clock, random: seededRandom(1) });
+  await frontier.add([1, 2, 3].map((n) => makeRequest(`http://a.test/${n}`, frontier.seed, { hop: "link", depth: 0, referrer: null })));
+  const claim = await frontier.claim(3);
+  assert.equal(claim.kind === "leases" ? claim.leases.length : 0, 3);
+});

@@ -261,7 +261,8 @@ export function createFrontierModel(config: FrontierConfig, now: () => number): 
         // Lowered while it was leased: its links are wanted one level lower.
         if (config.levels && place.depth < lease.depth) {
           backToFront(place);
-          Object.assign(place, { relink: true, attempt: 0, crashes: 0 });
+          // Kept as a new arrival, which shows once a restart has forgotten that it was in front.
+          Object.assign(place, { relink: true, attempt: 0, crashes: 0, arrival: arrivals++ });
         } else place.state = "done";
       } else if (how.kind === "dropped") place.state = "dropped";
       else if (how.kind === "returned") backToFront(place);
