@@ -127,7 +127,10 @@ function beginRun({ dir, stored, clock }: DurableInput, state: ReturnType<typeof
   switch (decision.kind) {
     case "refuse":
       throw new CrawlError("invalid-options", decision.say, {
-        problems: decision.changed.map((option) => ({ option, message: "differs from the unfinished run" })),
+        problems: decision.changed.map((option) => ({
+          option,
+          message: `differs from the unfinished run in ${dir}: give the same value to resume it, or --fresh to drop it`,
+        })),
       });
     case "new-run":
       state.newRun();

@@ -17,7 +17,7 @@ export type ResumeDecision =
   | { readonly kind: "resume"; readonly say: string }
   /** The last run is over: a new one, in which any option may differ. */
   | { readonly kind: "new-run"; readonly say: string }
-  /** Options changed that an unfinished run cannot change. */
+  /** Options changed that an unfinished run cannot change; `changed` as a user knows them. */
   | { readonly kind: "refuse"; readonly changed: readonly string[]; readonly say: string };
 
 /** May change while a run is unfinished: limits, concurrency and politeness (product contract, section 4). */
@@ -53,9 +53,9 @@ export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): Resu
   if (found.completed && !goesOn) {
     return { kind: "new-run", say: `the crawl in ${dir} is finished (${found.finishReason ?? "finished"}, ${found.counted} pages): starting a new run` };
   }
-  const changed = forbiddenChanges(found.spec, now);
+  const changed = forbiddenChanges(found.spec, now).map(spelled);
   if (changed.length > 0) {
-    const names = changed.map(spelled).join(", ");
+    const names = changed.join(", ");
     return {
       kind: "refuse",
       changed,

@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { parseSpec } from "../core/spec.ts";
+import { decideResume, type FoundRun, forbiddenChanges } from "./resume.ts";
+
+const spec = (input: object = {}) => parseSpec({ seeds: ["http://a.test/"], ...input });
+const found = (more: Partial<FoundRun> = {}): FoundRun => ({ spec: spec(), completed: false, left: 7, counted: 3, finishReason: null, ...more });
+
+test("limits, concurrency, politeness and the place of the state may change; everything else may not", () => {
+  const free = { limits: { pages: 5, time: "1h", bytes: "1GB", errors: 3 }, concurrency: 3, perHost: { concurrency: 1, delay: "2s", jitter: 0.5 }, maxRequestsPerMinute: 60 };
+  assert.deepEqual(forbiddenChanges(spec(), spec({ ...free, maxWait: "9m", hosts: { "a.test": { delay: "1s" } }, stateDir: "x", durability: "strict" })), []);
+  const bound = { seeds: ["http://b.test/"], maxDepth: 2, robots: false, outputs: ["o.jsonl"], userAgent: "x", retry: { max: 9 }, timeout: "5s" };
+  assert.deepEqual(forbiddenChanges(spec(), spec(bound)).sort(), ["maxDepth", "outputs", "retry.max", "robots", "seeds", "timeout", "userAgent"]);
+});
+
+test("an unfinished run is resumed, with the same options only", () => {
+  assert.equal(decideResume(found(), spec(), "d").kind, "resume");
+  const other = decideResume(found(), spec({ maxDepth: 1 }), "d");
+  assert.equal(other.kind, "refuse");
+  assert.match(other.say, /--depth.*--fresh/);
+});
+
+test("a run ended by a limit goes on when the limit is larger or gone; with the same one it is over", () => {
+  const ended = found({ completed: true, finishReason: "limit-pages", counted: 10, spec: spec({ limits: { pages: 10 } }) });
+  assert.equal(decideResume(ended, spec({ limits: { pages: 20 } }), "d").kind, "resume");
+  assert.equal(decideResume(ended, spec(), "d").kind, "resume");
+  assert.equal(decideResume(ended, spec({ limits: { pages: 10 } }), "d").kind, "new-run");
+  assert.equal(decideResume(ended, spec({ limits: { pages: 20 }, maxDepth: 1 }), "d").kind, "refuse");
+  for (const finishReason of ["limit-time", "limit-bytes", "limit-errors"])
+    assert.equal(decideResume(found({ completed: true, finishReason }), spec(), "d").kind, "resume");
+});
+
+test("a finished run is followed by a new one, whatever the options", () => {
+  const over = found({ completed: true, left: 0, finishReason: "finished" });
+  assert.equal(decideResume(over, spec({ maxDepth: 9 }), "d").kind, "new-run");
+  assert.equal(decideResume({ ...over, finishReason: "stop-condition", left: 4 }, spec(), "d").kind, "new-run");
+});
