@@ -83,7 +83,7 @@ test("an unknown key is an error that names the key that was meant", () => {
   assert.deepEqual(problemsOf({ maxdepth: 1, limit: 3, state: "x", scope: { includes: [] }, limits: { page: 1 } }), {
     maxdepth: "no such option; did you mean maxDepth?",
     limit: "no such option; did you mean limits.pages?",
-    state: "no such option",
+    state: "no such option; did you mean stateDir?",
     "scope.includes": "no such option; did you mean include?",
     "limits.page": "no such option; did you mean pages?",
   });
