@@ -63,6 +63,7 @@ export function frontierConfig(spec: CrawlSpec): FrontierConfig {
     // One process: a lease is lost only with everything else.
     leaseMs: Infinity,
     startWithinMs: Infinity,
+    listDuplicates: spec.skippedAll,
   };
 }
 

@@ -215,6 +215,8 @@ export interface FrontierConfig {
   readonly maxWaitMs: number;
   readonly leaseMs: number;
   readonly startWithinMs: number;
+  /** Hand every link of a settle that was known already to `write`, as skipped with reason `duplicate`. They are counted in any case (`duplicates`). */
+  readonly listDuplicates?: boolean;
 }
 
 /** Lost leases after which a request is dropped as crashed. */

@@ -390,3 +390,23 @@ test("a link that is too deep or not followed is no skipped URL when the page wa
     .done;
   assert.deepEqual(skipped, ["/deep depth"]);
 });
+
+test("links to pages that are known are counted, and listed each time when asked for", async () => {
+  await using server = await serve((request, response) => {
+    if (request.url === "/robots.txt") response.writeHead(404).end();
+    else
+      html(response, request.url === "/" ? `<a href="/a">a</a><a href="/b">b</a>` : `<a href="/">home</a><a href="/b">b</a><a href="http://x.invalid/">x</a>`);
+  });
+  for (const skippedAll of [false, true]) {
+    const skipped: string[] = [];
+    const run = crawl(
+      { seeds: server.origin, skippedAll },
+      { hooks: { onSkip: ({ url, reason }) => skipped.push(`${url.replace(server.origin, "")} ${reason}`) } },
+    );
+    const summary = await run.done;
+    assert.equal(summary.duplicates, 4);
+    assert.deepEqual(summary.bySkipReason, { "out-of-scope": 1 });
+    const listed = skippedAll ? ["/ duplicate", "/ duplicate", "/b duplicate", "/b duplicate"] : [];
+    assert.deepEqual(skipped.sort(), [...listed, "http://x.invalid/ out-of-scope"]);
+  }
+});

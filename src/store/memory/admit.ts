@@ -1,5 +1,5 @@
 /** Adding requests: new ones are queued, known ones lowered, and redirect chains that end at a known URL hand over what they owe. */
-import type { Output } from "../../core/records.ts";
+import type { Once, Output, SkippedRecord } from "../../core/records.ts";
 import type { CrawlRequest } from "../../core/request.ts";
 import { carriedKey, carry, type Desk } from "./desk.ts";
 import { UNNUMBERED } from "./journal.ts";
@@ -11,6 +11,8 @@ export interface Admission {
   lowered: number;
   /** Outputs to be written in the same step, or null. */
   owed: Output[] | null;
+  /** Links that were known, where the config asks for them. */
+  duplicates: Once<SkippedRecord>[] | null;
 }
 
 /** Queues behind everything of its host, level and priority. The seen table has been told. */
@@ -30,7 +32,7 @@ const withoutOwed = (request: CrawlRequest): CrawlRequest => (request.rest?.owed
 
 /** One pass over the requests. Never fails half-way: what it writes is the caller's to hand over. */
 export function admit(desk: Desk, requests: readonly CrawlRequest[], only: (request: CrawlRequest) => boolean): Admission {
-  const result: Admission = { added: 0, known: 0, lowered: 0, owed: null };
+  const result: Admission = { added: 0, known: 0, lowered: 0, owed: null, duplicates: desk.config.listDuplicates === true ? [] : null };
   for (let i = 0; i < requests.length; i++) {
     const request = requests[i]!;
     if (!only(request)) {
@@ -51,12 +53,17 @@ export function admit(desk: Desk, requests: readonly CrawlRequest[], only: (requ
     }
     result.known++;
     endChain(result, request);
+    if (result.duplicates !== null && request.hop === "link") result.duplicates.push(duplicateOf(request));
     if (request.depth < depthOf(before)) {
       result.lowered++;
       lower(desk, request, before, result);
     }
   }
   return result;
+}
+
+function duplicateOf({ url, idHi, idLo, referrer, depth }: CrawlRequest): Once<SkippedRecord> {
+  return { idHi, idLo, value: { url, referrer, depth, reason: "duplicate" } };
 }
 
 function queueNew(desk: Desk, request: CrawlRequest): void {

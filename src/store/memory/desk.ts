@@ -227,6 +227,8 @@ export function write(desk: Desk, outputs: readonly Output[]): void {
 
 function notePassed(desk: Desk, output: Output): void {
   for (const skip of output.skipped) {
+    // Counted as `duplicates` by the settle.
+    if (skip.value.reason === "duplicate") continue;
     raise(desk, `skip:${skip.value.reason}`, 1);
     desk.journal?.skipped(skip);
   }

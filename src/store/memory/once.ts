@@ -15,6 +15,8 @@ export interface OnceFilter {
 /** Reasons that speak of one link, not of its URL: another link to it may have been followed. */
 const OF_THE_LINK: ReadonlySet<SkipReason> = new Set(["depth", "nofollow", "not-followed"]);
 
+const isDuplicate = (value: unknown): boolean => typeof value === "object" && value !== null && "reason" in value && value.reason === "duplicate";
+
 /** `isQueued`: the frontier knows the URL; a link to it that was not followed is then no skipped URL. */
 export function createOnceFilter(isQueued: (hi: number, lo: number) => boolean): OnceFilter {
   const skipped = createSeenTable();
@@ -26,7 +28,8 @@ export function createOnceFilter(isQueued: (hi: number, lo: number) => boolean):
     let kept: Once<T>[] | null = null;
     for (let i = 0; i < entries.length; i++) {
       const entry = entries[i]!;
-      const isNew = table.putIfAbsent(entry.idHi, entry.idLo, 0) < 0;
+      // A repetition is listed each time, and must not hide what is said of its URL otherwise.
+      const isNew = isDuplicate(entry.value) || table.putIfAbsent(entry.idHi, entry.idLo, 0) < 0;
       if (isNew) kept?.push(entry);
       else kept ??= entries.slice(0, i);
     }
@@ -43,7 +46,7 @@ export function createOnceFilter(isQueued: (hi: number, lo: number) => boolean):
 
   function forget(passed: readonly Output[]): void {
     for (const output of passed) {
-      for (const entry of output.skipped) skipped.remove(entry.idHi, entry.idLo);
+      for (const entry of output.skipped) if (!isDuplicate(entry.value)) skipped.remove(entry.idHi, entry.idLo);
       for (const entry of output.found) found.remove(entry.idHi, entry.idLo);
       if (output.owed !== undefined) forget(output.owed);
     }

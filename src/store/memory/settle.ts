@@ -20,6 +20,8 @@ export function settle(desk: Desk, pages: readonly Settled[], links: readonly Cr
   checkKinds(pages, entries);
   const admission = admit(desk, links.length === 0 ? links : honest(desk, pages, entries, links), accepts);
   const outputs: Output[] = admission.owed ?? [];
+  if (admission.duplicates !== null && admission.duplicates.length > 0)
+    outputs.push({ page: null, listed: false, skipped: admission.duplicates, found: [], edges: [] });
   for (let i = 0; i < pages.length; i++) {
     const entry = entries[i];
     if (entry === undefined || answers[i] !== "applied") continue;
@@ -28,6 +30,7 @@ export function settle(desk: Desk, pages: readonly Settled[], links: readonly Cr
       outputs.push(settlement.output);
   }
   write(desk, outputs);
+  if (admission.known > 0) raise(desk, "duplicates", admission.known);
   for (let i = 0; i < pages.length; i++) {
     const entry = entries[i];
     if (entry !== undefined && answers[i] === "applied") apply(desk, entry, pages[i]!);
