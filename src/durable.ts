@@ -149,7 +149,17 @@ function foundRun(dir: string, spec: string, finishReason: string | null): Found
     const counters = reader?.counters ?? null;
     const left = counters === null ? 0 : counters.queued + counters.delayed + counters.leased;
     // A run that was never committed to, or that has no reason to have ended, is unfinished.
-    return { spec: parseSpec(JSON.parse(spec)), completed: finishReason !== null, left, counted: counters?.counted ?? 0, finishReason };
+    const tally = new Map(counters?.tally);
+    return {
+      spec: parseSpec(JSON.parse(spec)),
+      completed: finishReason !== null,
+      left,
+      counted: counters?.counted ?? 0,
+      elapsedMs: counters?.elapsedMs ?? 0,
+      bytes: tally.get("bytes") ?? 0,
+      failed: tally.get("outcome:failed") ?? 0,
+      finishReason,
+    };
   } finally {
     reader?.close();
   }

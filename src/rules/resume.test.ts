@@ -4,10 +4,25 @@ import { parseSpec } from "../core/spec.ts";
 import { decideResume, type FoundRun, forbiddenChanges } from "./resume.ts";
 
 const spec = (input: object = {}) => parseSpec({ seeds: ["http://a.test/"], ...input });
-const found = (more: Partial<FoundRun> = {}): FoundRun => ({ spec: spec(), completed: false, left: 7, counted: 3, finishReason: null, ...more });
+const found = (more: Partial<FoundRun> = {}): FoundRun => ({
+  spec: spec(),
+  completed: false,
+  left: 7,
+  counted: 3,
+  elapsedMs: 5_000,
+  bytes: 9_000,
+  failed: 2,
+  finishReason: null,
+  ...more,
+});
 
 test("limits, concurrency, politeness and the place of the state may change; everything else may not", () => {
-  const free = { limits: { pages: 5, time: "1h", bytes: "1GB", errors: 3 }, concurrency: 3, perHost: { concurrency: 1, delay: "2s", jitter: 0.5 }, maxRequestsPerMinute: 60 };
+  const free = {
+    limits: { pages: 5, time: "1h", bytes: "1GB", errors: 3 },
+    concurrency: 3,
+    perHost: { concurrency: 1, delay: "2s", jitter: 0.5 },
+    maxRequestsPerMinute: 60,
+  };
   assert.deepEqual(forbiddenChanges(spec(), spec({ ...free, maxWait: "9m", hosts: { "a.test": { delay: "1s" } }, stateDir: "x", durability: "strict" })), []);
   const bound = { seeds: ["http://b.test/"], maxDepth: 2, robots: false, outputs: ["o.jsonl"], userAgent: "x", retry: { max: 9 }, timeout: "5s" };
   assert.deepEqual(forbiddenChanges(spec(), spec(bound)).sort(), ["maxDepth", "outputs", "retry.max", "robots", "seeds", "timeout", "userAgent"]);
@@ -26,8 +41,17 @@ test("a run ended by a limit goes on when the limit is larger or gone; with the 
   assert.equal(decideResume(ended, spec(), "d").kind, "resume");
   assert.equal(decideResume(ended, spec({ limits: { pages: 10 } }), "d").kind, "new-run");
   assert.equal(decideResume(ended, spec({ limits: { pages: 20 }, maxDepth: 1 }), "d").kind, "refuse");
-  for (const finishReason of ["limit-time", "limit-bytes", "limit-errors"])
-    assert.equal(decideResume(found({ completed: true, finishReason }), spec(), "d").kind, "resume");
+  const others = [
+    ["limit-time", { time: 6_000 }, { time: 5_000 }],
+    ["limit-bytes", { bytes: 9_001 }, { bytes: 9_000 }],
+    ["limit-errors", { errors: 2 }, { errors: 1 }],
+  ] as const;
+  for (const [finishReason, larger, same] of others) {
+    const run = found({ completed: true, finishReason });
+    assert.equal(decideResume(run, spec(), "d").kind, "resume");
+    assert.equal(decideResume(run, spec({ limits: larger }), "d").kind, "resume");
+    assert.equal(decideResume(run, spec({ limits: same }), "d").kind, "new-run");
+  }
 });
 
 test("a finished run is followed by a new one, whatever the options", () => {

@@ -9,6 +9,10 @@ export interface FoundRun {
   /** Requests queued, delayed or lost with the last process. */
   readonly left: number;
   readonly counted: number;
+  /** Ms of work, bytes on the wire and failed pages so far. */
+  readonly elapsedMs: number;
+  readonly bytes: number;
+  readonly failed: number;
   readonly finishReason: string | null;
 }
 
@@ -46,10 +50,24 @@ function spelled(path: string): string {
   return flag === undefined ? path : `--${flag}`;
 }
 
+/** Whether the limit that ended the run leaves room now. */
+function isRaised(found: FoundRun, { limits }: CrawlSpec): boolean {
+  switch (found.finishReason) {
+    case "limit-pages":
+      return limits.pages === null || limits.pages > found.counted;
+    case "limit-time":
+      return limits.time === null || limits.time > found.elapsedMs;
+    case "limit-bytes":
+      return limits.bytes === null || limits.bytes > found.bytes;
+    case "limit-errors":
+      return limits.errors === null || limits.errors >= found.failed;
+    default:
+      return false;
+  }
+}
+
 export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): ResumeDecision {
-  const limit = now.limits.pages;
-  const endedByLimit = found.completed && found.left > 0 && found.finishReason?.startsWith("limit-") === true;
-  const goesOn = endedByLimit && (found.finishReason !== "limit-pages" || limit === null || limit > found.counted);
+  const goesOn = found.completed && found.left > 0 && isRaised(found, now);
   if (found.completed && !goesOn) {
     return { kind: "new-run", say: `the crawl in ${dir} is finished (${found.finishReason ?? "finished"}, ${found.counted} pages): starting a new run` };
   }

@@ -30,7 +30,7 @@ export function faultySite(pages: number): Answer {
     }
     const before = asked.get(target) ?? 0;
     asked.set(target, before + 1);
-    if (i % 11 === 3 && before === 0) {
+    if (i % 53 === 3 && before === 0) {
       response.writeHead(503, { "retry-after": "0" }).end();
       return;
     }
@@ -43,22 +43,30 @@ export function faultySite(pages: number): Answer {
   };
 }
 
-/** Runs the command until it ends or is killed after `killAfterMs`; answers its exit status, null when killed. */
+/** Runs the command until it ends or is signalled: after so many ms, or as soon as `kill` says so. Answers its exit status, null when killed. */
 export function runCommand(
   args: readonly string[],
   cwd: string,
-  killAfterMs: number | null,
+  kill: number | (() => boolean) | null,
   signal: NodeJS.Signals = "SIGKILL",
 ): Promise<{ code: number | null; stderr: string }> {
   return new Promise((done, reject) => {
     const child = spawn(process.execPath, [bin, ...args], { cwd, stdio: ["ignore", "ignore", "pipe"] });
     let stderr = "";
     child.stderr.setEncoding("utf8").on("data", (text) => (stderr += text));
-    const kill = killAfterMs === null ? null : setTimeout(() => child.kill(signal), killAfterMs);
+    let watch: NodeJS.Timeout | undefined;
+    if (typeof kill === "number") watch = setTimeout(() => child.kill(signal), kill);
+    else if (kill !== null) {
+      watch = setInterval(() => {
+        if (!kill()) return;
+        clearInterval(watch);
+        child.kill(signal);
+      }, 5);
+    }
     const hang = setTimeout(() => child.kill("SIGKILL"), LONGEST_MS);
     child.on("error", reject);
     child.on("close", (code) => {
-      if (kill !== null) clearTimeout(kill);
+      clearTimeout(watch);
       clearTimeout(hang);
       done({ code, stderr });
     });
