@@ -78,7 +78,8 @@ function count(desk: Desk, place: Place, relink: boolean, held: boolean): number
 export function restore(desk: Desk, stored: StoredPlace, front: boolean): void {
   const { place, relink, dueEpoch } = stored;
   const { clock } = desk.env;
-  const dueAt = dueEpoch === null ? 0 : dueEpoch - clock.epoch() + clock.now();
+  // The wall clock may have been set back since: no retry waits longer than the longest wait.
+  const dueAt = dueEpoch === null ? 0 : clock.now() + Math.min(dueEpoch - clock.epoch(), desk.config.maxWaitMs);
   const waits = dueEpoch !== null && dueAt > clock.now();
   const level = count(desk, place, relink, waits);
   if (waits) {
@@ -114,6 +115,9 @@ function readQueue(db: DatabaseSync, desk: Desk, leased: ReadonlySet<number>, st
   return { lost, last };
 }
 
+/** RFC 9309 §2.4, whatever the wall clock has done since. */
+const LONGEST_ROBOTS_MS = 24 * 3_600_000;
+
 function readLearnt(db: DatabaseSync, desk: Desk): void {
   const { clock } = desk.env;
   const clockOf = (epoch: number): number => epoch - clock.epoch() + clock.now();
@@ -131,7 +135,7 @@ function readLearnt(db: DatabaseSync, desk: Desk): void {
     const stored = row as { origin: string; host: string; expires_at: number; state: string }; // the columns are declared so
     const entry = desk.origins.of(stored.origin, stored.host);
     entry.state = JSON.parse(stored.state) as RobotsState; // written by writer.ts
-    entry.expiresAt = clockOf(stored.expires_at);
+    entry.expiresAt = Math.min(clockOf(stored.expires_at), clock.now() + LONGEST_ROBOTS_MS);
     desk.origins.versionsFrom(entry.state.version);
   }
   for (const row of db.prepare("SELECT site, jar FROM cookie").iterate()) {
