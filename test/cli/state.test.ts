@@ -267,7 +267,8 @@ async function slowChild(...argv: string[]) {
 test("a crawl that was killed: stopped, its state whole, what it held explained", async () => {
   await (await slowChild("--state", "killed")).end("SIGKILL");
   const status = await statusOf("killed");
-  assert.deepEqual([status.state, status.finishReason, status.pages], ["stopped", null, 1]);
+  assert.deepEqual([status.state, status.finishReason], ["stopped", null]);
+  assert.ok(status.pages >= 1);
   assert.match((await run(["status", "--state", "killed"])).out, /^state {4}stopped before its end; the command that started it resumes it\n/);
   const { status: exit, found } = await checks("killed");
   assert.deepEqual([exit, found.filter(({ level }) => level !== "ok")], [0, []]);
@@ -279,7 +280,9 @@ test("a crawl in memory that was interrupted: what it kept is told, and what it 
   const [name = ""] = readdirSync(inFolder(".skein"));
   const dir = join(".skein", name);
   const status = await statusOf(dir);
-  assert.deepEqual([status.state, status.pages, status.queued], ["stopped", 3, 28]);
+  // How many were in flight when the signal came is chance.
+  assert.deepEqual([status.state, status.pages + status.queued], ["stopped", 31]);
+  assert.ok(status.pages >= 1 && status.queued >= 1);
   assert.match(await explained(dir, "/slow/"), /\nIt was settled while the crawl ran in memory, and has no record here; the crawl's outputs have it\.\n$/);
   assert.match(await explained(dir, "/slow/29"), /\nIt waits in the queue/);
   assert.match(await explained(dir, "/never"), /\nThe crawl has not met it, as far as is recorded: it ran in memory until it was interrupted\.\n/);
