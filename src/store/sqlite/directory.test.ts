@@ -1,7 +1,7 @@
 /** State directories: who may open them, what is refused, runs, versions, and reading one that is in use. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
@@ -79,6 +79,14 @@ inDirectory("a directory is made where there is none; a file in its place is ref
   openStateDirectory(join(dir, "a", "b"), normal).close();
   writeFileSync(join(dir, "file"), "");
   assert.throws(() => openStateDirectory(join(dir, "file"), normal), fails("state-unwritable", /cannot use the state directory/));
+});
+
+test("a directory below something that takes no folders is refused, not waited for", async (t) => {
+  // Of its own process: where this goes wrong, it never comes back.
+  if (!existsSync("/proc/self")) return t.skip("no /proc here");
+  const program = `import { openStateDirectory } from ${JSON.stringify(join(import.meta.dirname, "frontier.ts"))};
+    try { openStateDirectory("/proc/no/state", { durability: "normal" }); } catch (error) { console.log(error.code); }`;
+  assert.equal((await runChild({ args: ["--input-type=module", "-e", program], killAfterMs: 20_000 })).stdout, "state-unwritable\n");
 });
 
 /** A state with a few hundred queued places. */

@@ -1,6 +1,6 @@
 /** A state directory that this process owns: its lock, its runs, and what is kept beside the frontier. The frontier itself: frontier.ts. Reading one that another process owns: read.ts. */
 import { closeSync, mkdirSync, openSync, readdirSync, readSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { EpochMs } from "../../core/clock.ts";
 import type { FingerprintSeed } from "../../core/request.ts";
@@ -60,11 +60,24 @@ export interface OpenDirectory extends StateDirectory {
 
 const OURS = /^(?:(?:state|lock)\.db(?:-journal|-wal|-shm)?|\..*)$/;
 
+/** With its parents. Not the recursive mkdir of Node, which never returns where a parent exists and takes no folders (/proc), and no signal ends it. */
+function makeFolder(dir: string): void {
+  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  const parent = dirname(dir);
+  if (parent !== dir) makeFolder(parent);
+  try {
+    mkdirSync(dir);
+  } catch (error) {
+    // Another process may have made it in between.
+    if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) throw error;
+  }
+}
+
 /** Whether there is a state to go on with; throws when the folder is something else. */
 function checkFolder(dir: string): void {
   let names: string[];
   try {
-    mkdirSync(dir, { recursive: true });
+    makeFolder(dir);
     names = readdirSync(dir);
   } catch (error) {
     throw unusable(dir, error instanceof Error ? error.message : String(error), error);
