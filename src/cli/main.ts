@@ -52,16 +52,33 @@ function wantsJson(argv: readonly string[], env: Io["env"]): boolean {
   return argv.includes("--log-format=json") || argv[argv.indexOf("--log-format") + 1] === "json" || env.SKEIN_LOG_FORMAT === "json";
 }
 
-function sayError(error: unknown, argv: readonly string[], io: Io): void {
-  const code = error instanceof CrawlError ? error.code : "internal";
+function sayLines(texts: readonly string[], code: string, argv: readonly string[], io: Io): void {
   const line = (text: string) => `${JSON.stringify({ time: new Date(realClock.epoch()).toISOString(), level: "error", message: text, code })}\n`;
   const spell = wantsJson(argv, io.env) ? line : (text: string) => `skein: ${text}\n`;
-  io.stderr.write(describe(error).map(spell).join(""));
+  io.stderr.write(texts.map(spell).join(""));
+}
+
+function sayError(error: unknown, argv: readonly string[], io: Io): void {
+  sayLines(describe(error), error instanceof CrawlError ? error.code : "internal", argv, io);
+}
+
+/** Node leaves with status 0 when nothing is left to wait for, or when somebody's module calls process.exit: neither is an end of ours. Answers how to take it off. */
+function watchForEarlyExit(argv: readonly string[], io: Io): () => void {
+  const onExit = (code: number): void => {
+    // 13: a promise that the top of a module waits for. Any other status was somebody's choice, or an exception that Node has told of.
+    if (code !== 0 && code !== 13) return;
+    const why = "the process ended before the command did: a function of yours called process.exit, or returned a promise that nothing can settle";
+    sayLines([why], "internal", argv, io);
+    process.exitCode = EXIT.internal;
+  };
+  process.once("exit", onExit);
+  return () => process.off("exit", onExit);
 }
 
 /** Runs one command. With the real process it also sets the exit status, which is returned. */
 export async function main(argv: readonly string[], io?: Io, load: LoadCrawl = loadCrawl): Promise<number> {
   const world = io ?? processIo();
+  const end = io === undefined ? watchForEarlyExit(argv, world) : () => undefined;
   let status: number;
   try {
     status = await dispatch(argv, world, load);
@@ -71,6 +88,7 @@ export async function main(argv: readonly string[], io?: Io, load: LoadCrawl = l
     if (!readerLeft) sayError(error, argv, world);
     status = readerLeft ? EXIT.ok : errorExitCode(error);
   }
+  end();
   world.close();
   if (io === undefined) process.exitCode = status;
   return status;
