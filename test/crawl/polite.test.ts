@@ -6,8 +6,8 @@ import { type Arrival, html, serve, tree } from "./served.ts";
 
 const byHost = (arrivals: readonly Arrival[]) => Map.groupBy(arrivals, ({ host }) => host);
 
-/** A gap is measured where requests arrive; a loaded machine may hold up the first of two, never the second more than this. */
-const SLACK_MS = 25;
+/** A gap is measured where requests arrive: a busy machine may hold up the first of two, and so shorten it. A host that is not spared at all is still told. */
+const SLACK_MS = 120;
 
 test("20 hosts with a delay are crawled side by side and none is hurried, robots.txt included", async () => {
   const addresses = Array.from({ length: 20 }, (_, i) => `127.0.1.${i + 1}`);

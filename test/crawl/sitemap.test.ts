@@ -66,16 +66,14 @@ test("F085 an HTML page, a 404 or a redirect to the start page at the sitemap's 
 });
 
 test("a sitemap does not use up the page limit, and its pages are exact under it (F084)", async () => {
+  let map = "";
   await using server = await serve((request, response) => {
-    const at = `http://${request.headers.host}`;
-    const entry = (i: number) => `${at}/p${i}</loc><image:image><image:loc>${at}/i${i}.png</image:loc></image:image><xhtml:x>`;
-    if (request.url === "/big.xml")
-      xml(
-        response,
-        urlset(...Array.from({ length: 50_000 }, (_, i) => entry(i).replace("<xhtml:x>", "<loc/>").replace("<loc/>", "<loc>"))).replaceAll("<loc></loc>", ""),
-      );
+    if (request.url === "/big.xml") xml(response, map);
     else html(response, "<p>page");
   });
+  const image = (i: number) => `<image:image><image:loc>${server.origin}/i${i}.png</image:loc></image:image>`.repeat(4);
+  const entries = Array.from({ length: 50_000 }, (_, i) => `<url><loc>${server.origin}/p${i}</loc>${image(i)}</url>`);
+  map = `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">${entries.join("")}</urlset>`;
   let worst = 0;
   let last = performance.now();
   const pulse = setInterval(() => {
@@ -86,7 +84,8 @@ test("a sitemap does not use up the page limit, and its pages are exact under it
   clearInterval(pulse);
   assert.equal(pages.length, 10);
   assert.equal(server.targets().length, 11);
-  assert.ok(worst < 1_000, `the loop stood still for ${worst} ms`);
+  // Reading the file in one go would take as long as reading it does; in pieces no turn comes near that, also on a busy machine.
+  assert.ok(worst < 2_000, `the loop stood still for ${worst} ms`);
 });
 
 test("pages a sitemap lists have the depth of seeds, pass the patterns, and are skipped with a reason", async () => {
