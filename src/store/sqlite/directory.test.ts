@@ -82,8 +82,7 @@ inDirectory("a directory is made where there is none; a file in its place is ref
 });
 
 test("a directory below something that takes no folders is refused, not waited for", async (t) => {
-  // Of its own process: where this goes wrong, it never comes back.
-  if (!existsSync("/proc/self")) return t.skip("no /proc here");
+  if (!existsSync("/proc/self")) return t.skip("no /proc here"); // in a child, since where this goes wrong it never comes back
   const program = `import { openStateDirectory } from ${JSON.stringify(join(import.meta.dirname, "frontier.ts"))};
     try { openStateDirectory("/proc/no/state", { durability: "normal" }); } catch (error) { console.log(error.code); }`;
   assert.equal((await runChild({ args: ["--input-type=module", "-e", program], killAfterMs: 20_000 })).stdout, "state-unwritable\n");
