@@ -47,7 +47,8 @@ export interface LoopInput {
   readonly onLimit: (reason: FinishReason) => Promise<void>;
 }
 
-const CONTROL: Readonly<Record<StopMode, "finish" | "drain" | "now">> = { queue: "finish", flight: "drain", now: "now" };
+/** What a stop of each mode is to the frontier. */
+export const CONTROL: Readonly<Record<StopMode, "finish" | "drain" | "now">> = { queue: "finish", flight: "drain", now: "now" };
 
 export function startLoop(input: LoopInput): Loop {
   const { parts, frontier, fetcher, gate } = input;

@@ -10,7 +10,7 @@ import { feedSeeds, type SeedLines } from "./feed.ts";
 import { createWriter, type Reader } from "./output.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord } from "./record.ts";
-import { type Loop, startLoop } from "./run.ts";
+import { CONTROL, type Loop, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
 
 export interface Session {
@@ -126,6 +126,10 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       seen.bytes = before.tally.get("bytes") ?? 0;
       seen.failed = before.tally.get("outcome:failed") ?? 0;
       fetcher = await opening;
+      // A resumed run may be past its time, bytes or errors already, and a stop may have come while things were opening: nothing is claimed then.
+      const past = limitReached();
+      if (past !== null) await stop("flight", past, null);
+      if (ending !== null) await store.control(CONTROL[ending.mode]);
       const alwaysOpen = { open: () => true, onOpen: () => undefined };
       loop = startLoop({
         parts,
@@ -135,8 +139,6 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
         afterSettle: limitReached,
         onLimit: (reason) => stop("flight", reason, null),
       });
-      // A stop that came while things were opening.
-      if (ending !== null) await loop.stop(ending.mode);
       if (spec.limits.time !== null)
         timer = clock.after(Math.max(0, spec.limits.time - elapsedBeforeMs), () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
       await Promise.all([

@@ -29,7 +29,7 @@ test("Ctrl-C on a crawl in memory keeps it, and the command it prints resumes it
   const asked = server.targets().length;
   const cut = await runCommand(["crawl", server.origin, "-o", "out.jsonl"], cwd, () => server.targets().length > asked + 40, "SIGINT");
   assert.equal(cut.code, 130, cut.stderr);
-  const line = /^to resume: skein (crawl .+ --state \.skein\/\S+)$/m.exec(cut.stderr)?.[1];
+  const line = /^to resume: (?:npx )?skein (crawl .+ --state \.skein\/\S+)$/m.exec(cut.stderr)?.[1];
   assert.ok(line, cut.stderr);
   const before = urls(join(cwd, "out.jsonl")).length;
   const resumed = await runCommand(line.split(" "), cwd, null);
@@ -100,4 +100,15 @@ test("a folder with other files is not taken for a state, and nothing in it is t
   assert.equal(code, 3, stderr);
   assert.match(stderr, /other files/);
   assert.deepEqual(readdirSync(cwd), ["precious.jsonl"]);
+});
+
+test("a killed run that is past its time limit asks for nothing more when it is resumed", async () => {
+  const cwd = folder("past");
+  await using server = await serve(faultySite(300));
+  const args = ["crawl", server.origin, "--state", "state", "-q"];
+  await runCommand(args, cwd, () => server.targets().length > 60);
+  const before = server.arrivals.length;
+  const { code, stderr } = await runCommand([...args, "--time-limit", "1ms"], cwd, null);
+  assert.equal(code, 0, stderr);
+  assert.equal(server.arrivals.length, before);
 });

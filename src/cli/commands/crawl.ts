@@ -199,13 +199,15 @@ export async function crawlCommand(argv: readonly string[], io: Io, load: LoadCr
   if (none) throw new CrawlError("no-seeds", "nothing to crawl: give a URL, or a file of URLs with -i");
   const { summary, ending } = await runCrawl(command, io, console, load);
   console.block(summaryLines(summary, ending.readerLeft), "summary", { summary });
-  if (summary.resumeFrom !== null) sayHowToResume(console, argv, spec, summary.resumeFrom);
+  if (summary.resumeFrom !== null) sayHowToResume(console, argv, spec, summary.resumeFrom, io);
   return exitCode(summary, ending);
 }
 
 const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-function sayHowToResume(console: Console, argv: readonly string[], spec: CrawlSpec, dir: string): void {
-  const command = ["skein", "crawl", ...argv, ...(spec.stateDir === null ? ["--state", dir] : [])].map(quoted).join(" ");
+function sayHowToResume(console: Console, argv: readonly string[], spec: CrawlSpec, dir: string, io: Io): void {
+  // npm says how it was started: `skein` alone is then on nobody's path.
+  const program = io.env["npm_command"] === "exec" ? ["npx", "skein"] : ["skein"];
+  const command = [...program, "crawl", ...argv, ...(spec.stateDir === null ? ["--state", dir] : [])].map(quoted).join(" ");
   console.say("info", `to resume: ${command}`, "to resume", { command, dir });
 }
