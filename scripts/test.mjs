@@ -1,4 +1,4 @@
-// `npm test`: builds, then runs every short suite with node's test runner, so many at once as there are cores.
+// `npm test`: builds, then runs every short suite with node's test runner, one more at once than there are cores, since many wait for servers.
 // Arguments narrow it down: paths or parts of paths choose suites (`npm test -- robots`), options go to node (`npm test -- --test-name-pattern=delay`).
 // `--update` lets the suites rewrite their golden files (SKEIN_UPDATE=1).
 import { spawnSync } from "node:child_process";
@@ -24,7 +24,7 @@ if (build.status !== 0) process.exit(build.status ?? 1);
 reportMissing(suites);
 const env = { ...process.env, NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node") };
 if (update) env.SKEIN_UPDATE = "1";
-const run = spawnSync(node, ["--test", `--test-concurrency=${availableParallelism()}`, "--test-timeout=170000", ...options, ...suites], {
+const run = spawnSync(node, ["--test", `--test-concurrency=${availableParallelism() + 1}`, "--test-timeout=170000", ...options, ...suites], {
   cwd: root,
   stdio: "inherit",
   env,

@@ -3,7 +3,7 @@ import test from "node:test";
 import { checkRandomStop } from "./random-stop.ts";
 import { checkRandomWeb } from "./random-web.ts";
 
-const WEBS = 400;
+const WEBS = 250;
 
 test(`${WEBS} crawls of random webs find exactly what there is, politely`, async (t) => {
   let pages = 0;
@@ -11,7 +11,7 @@ test(`${WEBS} crawls of random webs find exactly what there is, politely`, async
   t.diagnostic(`${WEBS} webs, ${pages} records`);
 });
 
-const STOPS = 300;
+const STOPS = 200;
 
 test(`${STOPS} crawls that are paused, stopped or held to a rate obey at once and record nothing twice`, async () => {
   for (let seed = 1; seed <= STOPS; seed++) await checkRandomStop(seed);
