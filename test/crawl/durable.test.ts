@@ -17,7 +17,8 @@ const urls = (file: string) =>
     .map((line) => JSON.parse(line).url as string);
 
 test("F092 a crawl that is killed and resumed ends as the undisturbed one did", async (t) => {
-  const { kills } = await checkKills({ pages: 120, seed: 7, withinMs: 700, kills: 3 });
+  const { kills } = await checkKills({ pages: 160, seed: 7, withinMs: 250, kills: 3 });
+  assert.ok(kills > 0);
   t.diagnostic(`${kills} kills`);
 });
 
