@@ -7,6 +7,7 @@ import type { SeedLines } from "./engine/feed.ts";
 import { createReader, type Reader } from "./engine/output.ts";
 import { type Session, startSession } from "./engine/session.ts";
 import { expandBraces } from "./rules/seeds.ts";
+import { checkDistinct } from "./sinks/open.ts";
 
 /** A spec whose seeds may also be any iterable of URLs, read as the crawl has room for them. */
 export type CrawlInput = Omit<CrawlSpecInput, "seeds"> & { readonly seeds: string | SeedLines };
@@ -44,6 +45,7 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
   const { seeds, ...rest } = input;
   const listed = typeof seeds === "string" ? [seeds] : Array.isArray(seeds) ? seeds : null;
   const spec = parseSpec({ ...rest, seeds: listed ?? [] });
+  checkDistinct(spec);
   let reader: Reader | null = null;
   let session: Session | null = null;
 

@@ -1,6 +1,6 @@
 /** Opens the state directory of a crawl: decides whether its last run goes on, opens journal, outputs and frontier where the last commit left them. Lazily loaded: it needs SQLite. */
 import { createHash, randomUUID } from "node:crypto";
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { deserialize, serialize } from "node:v8";
 import type { Clock } from "./core/clock.ts";
@@ -12,7 +12,7 @@ import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import type { OpenedStore } from "./engine/parts.ts";
 import { decideResume, type FoundRun } from "./rules/resume.ts";
 import type { TrapSnapshot, Traps } from "./rules/traps.ts";
-import { journalSinks, openSinks } from "./sinks/open.ts";
+import { checkOutputs, journalSinks, openSinks } from "./sinks/open.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
 import { type FaultPoint, openFrontierIn, openStateDirectory } from "./store/sqlite/frontier.ts";
 import { readState } from "./store/sqlite/read.ts";
@@ -53,6 +53,13 @@ export async function openDurable(
   use: (sinks: readonly Sink[]) => void,
 ): Promise<OpenedStore & { readonly seed: FingerprintSeed }> {
   const { dir, spec, clock } = input;
+  // Before anything is dropped or begun.
+  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() === false)
+    throw new CrawlError(
+      "state-unwritable",
+      `cannot use the state directory ${dir}: it is a file, and --state takes a directory. Name an empty or a new directory`,
+    );
+  checkOutputs(spec);
   const state = openStateDirectory(dir, { durability: spec.durability });
   try {
     if (input.fresh) state.dropAll();
@@ -187,6 +194,14 @@ export function rescue(
 ): string {
   const name = randomUUID().slice(0, 8);
   const dir = `${run.folder}/${name}`;
-  saveFrontier(frontier, { ...run, dir, name, spec: JSON.stringify(withoutSecrets(run.spec)), finishReason: null });
+  try {
+    saveFrontier(frontier, { ...run, dir, name, spec: JSON.stringify(withoutSecrets(run.spec)), finishReason: null });
+  } catch (cause) {
+    // Half a state would be taken for one.
+    rmSync(dir, { recursive: true, force: true });
+    const reason = cause instanceof CrawlError && cause.cause instanceof Error ? cause.cause : cause;
+    const why = reason instanceof Error ? reason.message : String(reason);
+    throw new CrawlError("state-unwritable", `the interrupted crawl cannot be kept in ${dir}: ${why}; its outputs hold what was fetched`, { cause });
+  }
   return dir;
 }

@@ -1,5 +1,18 @@
 /** A file that only grows: opened with its first bytes, cut back to the last whole record when the disk fails, continued at a committed offset. Knows no format. */
-import { accessSync, closeSync, constants, fdatasyncSync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, statSync, writeSync } from "node:fs";
+import {
+  accessSync,
+  closeSync,
+  constants,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { CrawlError } from "../core/errors.ts";
 
@@ -25,9 +38,10 @@ export interface AppendFile {
 /** The mark covers so many bytes. */
 const MARK_BYTES = 64;
 
-export function unwritable(path: string, cause: unknown): CrawlError {
+/** `more`: what of it is there all the same. */
+export function unwritable(path: string, cause: unknown, more = ""): CrawlError {
   const why = cause instanceof Error ? cause.message.replace(/, (?:open|write|access|stat|ftruncate|fdatasync|fsync)\b.*$/, "") : String(cause);
-  return new CrawlError("output-unwritable", `cannot write ${path}: ${why}`, { cause });
+  return new CrawlError("output-unwritable", `cannot write ${path}: ${why}${more}`, { cause });
 }
 
 /** The file is not the one that the saved state speaks of. */
@@ -44,10 +58,23 @@ export function checkWritable(path: string): void {
     throw new CrawlError("output-unwritable", `cannot write ${path}: there is no folder ${folder}`);
   }
   try {
-    accessSync(known ? path : folder, constants.W_OK);
+    if (known === undefined) tryToCreate(path);
+    else accessSync(path, constants.W_OK);
   } catch (error) {
     throw unwritable(path, error);
   }
+}
+
+/** The rights of a folder do not tell: none takes files in /proc. What it makes it takes away again. */
+function tryToCreate(path: string): void {
+  try {
+    closeSync(openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o666));
+  } catch (error) {
+    // A link to a file that is not there yet: only the folder of that file can tell, and there the first record will.
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return;
+    throw error;
+  }
+  unlinkSync(path);
 }
 
 /** Waits without running anything else; for a full pipe whose other end set it non-blocking. */

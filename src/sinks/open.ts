@@ -1,8 +1,8 @@
 /** The sinks a spec names, and the journal of a durable crawl. Checks that every file can be written before any is touched. */
 
-import { existsSync, realpathSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { CrawlError } from "../core/errors.ts";
+import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
+import { CrawlError, type OptionProblem } from "../core/errors.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import { checkWritable } from "./file.ts";
@@ -46,21 +46,49 @@ function wantedBy(spec: CrawlSpec): readonly Wanted[] {
   return wanted;
 }
 
-/** A link counts as the file that it names. */
-function realPath(path: string): string {
-  return existsSync(path) ? realpathSync(path) : resolve(path);
+/** However it is spelt; a link counts as the file that it names, also when that is not there yet. What cannot be looked at is taken as it is named: opening it will say why. */
+function realPath(path: string, hops = 0): string {
+  const full = resolve(path);
+  try {
+    const known = lstatSync(full, { throwIfNoEntry: false });
+    if (known?.isSymbolicLink() && !existsSync(full)) return hops > 40 ? full : realPath(resolve(dirname(full), readlinkSync(full)), hops + 1);
+    return known === undefined ? join(realpathSync(dirname(full)), basename(full)) : realpathSync(full);
+  } catch {
+    return full;
+  }
 }
 
-/** Two names of one file would have it written by two sinks; a database is one sink for all its tables. */
-function checkDistinct(files: readonly string[]): void {
-  const names = new Map<string, string>();
-  for (const file of files) {
+/** The files of a state directory (store/sqlite/directory.ts), its journal, and what the trap rules remember. */
+const STATE_FILES = ["pages.jsonl", "skipped.jsonl", "traps.bin", "state.db", "lock.db"];
+
+/** Throws CrawlError `invalid-options` when two names of a spec are one file, which two sinks would write over each other; a database is one sink for all its tables. Devices and pipes may be shared. */
+export function checkDistinct(spec: CrawlSpec): void {
+  const { outputs, pagesFile, skippedFile, linksFile, stateDir } = spec;
+  const named = [
+    ...outputs.map((file) => ["output", file] as const),
+    ["pages", pagesFile] as const,
+    ["skipped", skippedFile] as const,
+    ["links", linksFile] as const,
+  ];
+  const names = new Map((stateDir === null ? [] : STATE_FILES).map((file) => [realPath(join(stateDir ?? "", file)), `the state in ${stateDir}`]));
+  const problems: OptionProblem[] = [];
+  for (const [flag, file] of named) {
+    if (file === null || file === "-") continue;
     const real = realPath(file);
     const other = names.get(real);
-    if (other !== undefined && statSync(real, { throwIfNoEntry: false })?.isFile() !== false) {
-      throw new CrawlError("output-unwritable", `cannot write ${file}: it is the same file as ${other}`);
-    }
     names.set(real, file);
+    if (other === undefined || (other === file && isDatabase(file)) || statSync(real, { throwIfNoEntry: false })?.isFile() === false) continue;
+    problems.push({ option: `--${flag}`, message: `${file} is the same file as ${other}; give each a file of its own` });
+  }
+  if (problems.length > 0) throw new CrawlError("invalid-options", problems.map(({ option, message }) => `${option}: ${message}`).join("\n"), { problems });
+}
+
+/** Fails early, and touches nothing. Throws CrawlError `output-unwritable`. */
+export function checkOutputs(spec: CrawlSpec): void {
+  for (const { path } of wantedBy(spec)) {
+    if (path === "-") continue;
+    checkWritable(path);
+    if (isDatabase(path)) checkDatabase(path);
   }
 }
 
@@ -72,12 +100,8 @@ function checkDistinct(files: readonly string[]): void {
  */
 export function openSinks(spec: CrawlSpec, states: SinkStates = null, shared: SharedLines = sharedLines()): readonly Sink[] {
   const byPath = Map.groupBy(wantedBy(spec), ({ path }) => path);
-  const files = [...byPath.keys()].filter((path) => path !== "-");
-  for (const file of files) {
-    checkWritable(file);
-    if (isDatabase(file)) checkDatabase(file);
-  }
-  checkDistinct(files);
+  checkOutputs(spec);
+  checkDistinct(spec);
   const makers: (() => Sink)[] = [];
   for (const [path, wanted] of byPath) {
     const state = states?.get(path) ?? null;

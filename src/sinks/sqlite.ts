@@ -8,7 +8,8 @@ import type { Sink, SinkState } from "../core/sink.ts";
 import { notAsLeft, unwritable } from "./file.ts";
 import type { Table } from "./tables.ts";
 
-/** Without checkpoints so many rows, or this long, make a transaction. */
+/** Without checkpoints a transaction is as large as all before it, so that a disk that fills up early keeps half of what fits, up to so many rows (small ones cost several times as much), or this long. */
+const FIRST_ROWS = 32;
 const BATCH_ROWS = 5_000;
 const STALE_MS = 1_000;
 /** How long a commit waits for somebody else's lock on the file. */
@@ -171,6 +172,8 @@ export function sqliteSink(path: string, tables: readonly Table<object>[], state
   let open: OpenDatabase | null = null;
   let settled = state !== null && state.settled === 1;
   let pending = 0;
+  /** Rows in the file for good, those of an earlier process apart. */
+  let committed = 0;
   let committedAt = realClock.now();
   let closed = false;
   let failure: CrawlError | null = null;
@@ -181,15 +184,19 @@ export function sqliteSink(path: string, tables: readonly Table<object>[], state
     try {
       return run();
     } catch (error) {
-      failure = error instanceof CrawlError ? error : unwritable(path, error);
+      failure = error instanceof CrawlError ? error : unwritable(path, error, at === null ? kept() : "");
       throw failure;
     }
   }
+
+  const kept = (): string =>
+    committed === 0 ? "; no record is in it" : `; the ${committed === 1 ? "record" : `${committed} records`} before ${committed === 1 ? "is" : "are"} in it`;
 
   function commit(): void {
     committedAt = realClock.now();
     if (pending === 0) return;
     open?.db.exec("COMMIT");
+    committed += pending;
     pending = 0;
   }
 
@@ -211,7 +218,7 @@ export function sqliteSink(path: string, tables: readonly Table<object>[], state
       step(() => {
         settled = true;
         for (const output of outputs) for (const { table, take } of takers) table.each(output, take);
-        if (pending >= BATCH_ROWS || realClock.now() - committedAt >= STALE_MS) commit();
+        if (pending >= Math.min(BATCH_ROWS, Math.max(FIRST_ROWS, committed)) || realClock.now() - committedAt >= STALE_MS) commit();
       });
     },
     flush: () => step(commit),
