@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { realClock } from "./core/clock.ts";
 import { type Journal, openStateView, type StateView } from "./inspect.ts";
+import { reasonWords } from "./rules/reasons.ts";
 
 export interface Check {
   readonly name: string;
@@ -218,7 +219,8 @@ function checkState(dir: string, cwd: string): Check[] {
     return [database, fail("state", reasonOf(error), "name another directory, or start over with --fresh")];
   }
   using opened = view;
-  const stands = opened.finishReason ?? (opened.running ? "running now" : "unfinished; the same command resumes it");
+  const ended = opened.finishReason === null ? null : reasonWords(opened.finishReason, opened.spec.limits);
+  const stands = ended ?? (opened.running ? "running now" : "unfinished; the same command resumes it");
   const early = opened.startedAt > realClock.epoch() + DAY_MS;
   return [
     database,

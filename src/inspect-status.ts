@@ -3,6 +3,7 @@ import type { EpochMs } from "./core/clock.ts";
 import { spellDuration, spellSize } from "./core/units.ts";
 import { foldTally } from "./engine/stats.ts";
 import type { StateView } from "./inspect.ts";
+import { reasonWords } from "./rules/reasons.ts";
 
 export interface StatusHost {
   readonly host: string;
@@ -14,6 +15,8 @@ export interface CrawlStatus {
   /** `stopped`: neither finished nor held by a process; the same command resumes it. */
   readonly state: "running" | "stopped" | "finished";
   readonly finishReason: string | null;
+  /** The same in words, with the figure of the limit. */
+  readonly endedBy: string | null;
   readonly startedAt: string;
   /** Of work, over all resumes. */
   readonly elapsedMs: number;
@@ -80,6 +83,7 @@ export function statusOf(view: StateView): CrawlStatus {
     dir: view.dir,
     state: finishReason !== null ? "finished" : running ? "running" : "stopped",
     finishReason,
+    endedBy: finishReason === null ? null : reasonWords(finishReason, spec.limits),
     startedAt: new Date(view.startedAt satisfies EpochMs).toISOString(),
     elapsedMs,
     pages: stats.pages,

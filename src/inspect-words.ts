@@ -5,6 +5,7 @@ import type { ErrorCode, PageRecord, SkippedRecord, SkipReason } from "./core/re
 import type { CrawlSpec } from "./core/spec.ts";
 import { spellDuration } from "./core/units.ts";
 import type { Explanation, Outlook, QueuePlace, WayStep } from "./inspect-explain.ts";
+import { reasonWords } from "./rules/reasons.ts";
 
 /** What the words depend on beside the explanation. */
 export interface Telling {
@@ -145,10 +146,12 @@ function pageWords(explanation: Explanation, record: PageRecord, telling: Tellin
   }
 }
 
-function queueWords(queue: QueuePlace, { now, finishReason }: Telling): string[] {
+function queueWords(queue: QueuePlace, { now, finishReason, spec }: Telling): string[] {
   const limited = finishReason?.startsWith("limit-") === true;
   const ended =
-    finishReason === null ? "" : ` The crawl ended (${finishReason}) before its turn; ${limited ? "with a larger limit " : ""}the same command goes on there.`;
+    finishReason === null
+      ? ""
+      : ` The crawl was over before its turn (${reasonWords(finishReason, spec.limits)}); ${limited ? "with a larger limit " : ""}the same command goes on there.`;
   switch (queue.standing) {
     case "queued": {
       const before = queue.aheadOnHost === 0 ? "next in turn on its host" : `behind ${many(queue.aheadOnHost, "page")} of its host`;

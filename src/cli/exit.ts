@@ -23,6 +23,18 @@ export function exitCode(summary: Pick<Summary, "finishReason" | "seeds" | "seed
   return EXIT.ok;
 }
 
+/** SQLite's primary code for a disk without room (sqlite.org/rescode.html). */
+const SQLITE_FULL = 13;
+
+/** Whether an error, or what caused it, is a disk or a quota without room. */
+export function isDiskFull(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ("code" in at && (at.code === "ENOSPC" || at.code === "EDQUOT")) return true;
+    if ("errcode" in at && typeof at.errcode === "number" && (at.errcode & 0xff) === SQLITE_FULL) return true;
+  }
+  return false;
+}
+
 /** The status for an exception: ours by its code, anything else is an internal error. */
 export function errorExitCode(error: unknown): number {
   return error instanceof CrawlError ? ERROR_CODES[error.code].exit : EXIT.internal;

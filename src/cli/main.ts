@@ -13,10 +13,11 @@ const loadCrawl: LoadCrawl = () => import("../crawl.ts");
 
 const COMMANDS = ["crawl", ...VERBS.keys(), "help"];
 
-function unknownCommand(word: string): string {
+/** `before`: what stood before the word, where it was not the first. */
+function unknownCommand(word: string, before = ""): string {
   const near = nearest(word, COMMANDS);
-  if (near !== null) return `there is no command "${word}"; did you mean skein ${near}?`;
-  return /[.:/]/.test(word) && !word.startsWith("-")
+  if (near !== null) return `there is no command "${word}"; did you mean skein ${before}${near}?`;
+  return before === "" && /[.:/]/.test(word) && !word.startsWith("-")
     ? `there is no command "${word}"; did you mean skein crawl ${word}?`
     : `there is no command "${word}"; skein --help lists them`;
 }
@@ -35,6 +36,10 @@ async function dispatch(argv: readonly string[], io: Io, load: LoadCrawl): Promi
   if (word === "help" && asked !== undefined) return print(await asked.help());
   const { MAIN_HELP, crawlHelp } = await import("./help.ts");
   if (word === "help" && rest[0] === "crawl") return print(crawlHelp());
+  if (word === "help" && rest[0] !== undefined && !rest[0].startsWith("-") && rest[0] !== "help") {
+    io.stderr.write(`skein: ${unknownCommand(rest[0], "help ")}\n`);
+    return EXIT.usage;
+  }
   if (word === "--help" || word === "-h" || word === "help") return print(MAIN_HELP);
   io.stderr.write(word === undefined ? MAIN_HELP : `skein: ${unknownCommand(word)}\n`);
   return EXIT.usage;

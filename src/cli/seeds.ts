@@ -205,7 +205,7 @@ export async function openSeeds(sources: SeedSources): Promise<AsyncIterable<str
   if (first.done) {
     throw new CrawlError(
       "no-seeds",
-      bad === 0 ? "nothing to crawl: give a URL, or a file of URLs with -i" : `none of the ${bad} seed${bad === 1 ? "" : "s"} is usable`,
+      bad === 0 ? "nothing to crawl: give a URL, or a file of URLs with -i" : bad === 1 ? "the one seed is not usable" : `none of the ${bad} seeds is usable`,
     );
   }
   async function* all(): AsyncGenerator<string> {

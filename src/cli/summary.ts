@@ -1,19 +1,8 @@
 /** What is said at the end of a crawl. */
-import type { FinishReason, Summary } from "../core/events.ts";
+import type { Summary } from "../core/events.ts";
+import type { CrawlSpec } from "../core/spec.ts";
+import { reasonWords } from "../rules/reasons.ts";
 import { spellBytes, spellElapsed, spellNumber, spellRate } from "./progress.ts";
-
-const REASONS: Readonly<Record<FinishReason, string>> = {
-  finished: "finished",
-  "limit-pages": "ended by --limit",
-  "limit-items": "ended by the limit of items",
-  "limit-time": "ended by --time-limit",
-  "limit-bytes": "ended by --max-bytes",
-  "limit-errors": "ended by --max-errors",
-  "stop-condition": "stopped",
-  cancelled: "cancelled",
-  interrupted: "interrupted",
-  failed: "failed",
-};
 
 /** "200 1,234 · 404 7", most frequent first; null when there is nothing. */
 export function counted(counts: Readonly<Record<string, number>>, most = 12): string | null {
@@ -25,12 +14,23 @@ export function counted(counts: Readonly<Record<string, number>>, most = 12): st
   return [...shown, ...(entries.length > most ? [`${entries.length - most} others`] : [])].join(" · ");
 }
 
-/** Lines for people. */
-export function summaryLines(summary: Summary, readerLeft: boolean): string[] {
-  const { pages, elapsedMs, pagesPerSecond, bytes, finishReason, retries, slowestHosts, files } = summary;
-  const reason = readerLeft ? "ended: the reader of stdout went away" : REASONS[finishReason];
-  const slow = slowestHosts.filter(({ settled }) => settled > 0).sort((a, b) => b.meanLatencyMs - a.meanLatencyMs);
+/** What of the spec the lines speak of; `outputs`: the files it names, `-` apart. */
+export interface Asked {
+  readonly limits: CrawlSpec["limits"] | null;
+  readonly outputs: readonly string[];
+}
+
+function filesRow(files: readonly string[], outputs: readonly string[]): string | null {
   const named = files.filter((file) => file !== "stdout");
+  if (named.length > 0) return named.join(" · ");
+  return outputs.length > 0 ? `nothing written to ${outputs.join(" · ")}` : null;
+}
+
+/** Lines for people. */
+export function summaryLines(summary: Summary, readerLeft: boolean, asked: Asked = { limits: null, outputs: [] }): string[] {
+  const { pages, elapsedMs, pagesPerSecond, bytes, finishReason, retries, slowestHosts, files } = summary;
+  const reason = readerLeft ? "ended: the reader of stdout went away" : reasonWords(finishReason, asked.limits);
+  const slow = slowestHosts.filter(({ settled }) => settled > 0).sort((a, b) => b.meanLatencyMs - a.meanLatencyMs);
   const rows: [string, string | null][] = [
     ["status", counted(summary.byStatus)],
     ["failed", counted(summary.byError)],
@@ -46,7 +46,7 @@ export function summaryLines(summary: Summary, readerLeft: boolean): string[] {
         : null,
     ],
     ["cpu", elapsedMs > 1_000 ? `${Math.round(summary.loopCpuShare * 100)}% of one core` : null],
-    ["files", named.length > 0 ? named.join(" · ") : null],
+    ["files", filesRow(files, asked.outputs)],
   ];
   return [
     `${reason}: ${spellNumber(pages)} page${pages === 1 ? "" : "s"} in ${spellElapsed(elapsedMs)}, ${spellRate(pagesPerSecond)}/s, ${spellBytes(bytes)}`,

@@ -57,8 +57,10 @@ function tableOf(verb: Verb): readonly Flag[] {
 
 export function verbHelp(verb: Verb): string {
   const table = tableOf(verb);
-  const rest = verb.shared.length === 0 ? [] : ["", "Requests:", ...table.filter(({ node }) => node !== null).flatMap(flagLines)];
-  return `${verb.head}\nOptions:\n${[...table.filter(({ node }) => node === null).flatMap(flagLines), ...rest].join("\n")}\n${verb.tail}`;
+  const ofRequests = ({ node, group }: Flag) => node !== null && group !== "output";
+  const requests = table.filter(ofRequests).flatMap(flagLines);
+  const rest = requests.length === 0 ? [] : ["", "Requests:", ...requests];
+  return `${verb.head}\nOptions:\n${[...table.filter((flag) => !ofRequests(flag)).flatMap(flagLines), ...rest].join("\n")}\n${verb.tail}`;
 }
 
 /** An option of `crawl` that makes no sense here gets a better answer than a guess. */

@@ -1,5 +1,6 @@
 /** What a command finds in its state directory, and what it does about it. Pure: the decision and its one line. */
 import { type CrawlSpec, options } from "../core/spec.ts";
+import { reasonWords } from "./reasons.ts";
 
 /** What a state directory holds. */
 export interface FoundRun {
@@ -68,8 +69,10 @@ function isRaised(found: FoundRun, { limits }: CrawlSpec): boolean {
 
 export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): ResumeDecision {
   const goesOn = found.completed && found.left > 0 && isRaised(found, now);
+  const counted = `${found.counted} page${found.counted === 1 ? "" : "s"}`;
+  const ended = reasonWords(found.finishReason ?? "finished", found.spec.limits);
   if (found.completed && !goesOn) {
-    return { kind: "new-run", say: `the crawl in ${dir} is finished (${found.finishReason ?? "finished"}, ${found.counted} pages): starting a new run` };
+    return { kind: "new-run", say: `the crawl in ${dir} is over (${ended}, ${counted}): starting a new run` };
   }
   const changed = forbiddenChanges(found.spec, now).map(spelled);
   if (changed.length > 0) {
@@ -80,6 +83,6 @@ export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): Resu
       say: `the crawl in ${dir} is unfinished and was started with other options: ${names}. Use the same ones to resume it, or --fresh to drop it`,
     };
   }
-  const why = goesOn ? `the crawl in ${dir} ended by ${found.finishReason}: going on` : `resuming the unfinished crawl in ${dir}`;
-  return { kind: "resume", say: `${why} (${found.counted} pages done, ${found.left} queued)` };
+  const why = goesOn ? `the crawl in ${dir} ${ended}: going on` : `resuming the unfinished crawl in ${dir}`;
+  return { kind: "resume", say: `${why} (${counted} done, ${found.left} queued)` };
 }

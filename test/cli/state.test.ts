@@ -208,7 +208,7 @@ test("a crawl ended by --limit: what waits is said to wait, and the larger limit
   assert.ok(left !== "" && linked !== undefined);
   assert.match(
     await explained("limited", String(linked.to)),
-    /\nIt waits in the queue, .* The crawl ended \(limit-pages\) before its turn; with a larger limit the same command goes on there\.\nIt was found .*, this way:\n {2}http:\/\/SITE\/ \(seed\)\n/,
+    /\nIt waits in the queue, .* The crawl was over before its turn \(ended by --limit 10\); with a larger limit the same command goes on there\.\nIt was found .*, this way:\n {2}http:\/\/SITE\/ \(seed\)\n/,
   );
   assert.ok((await checks("limited")).found.every(({ level }) => level === "ok"));
 });

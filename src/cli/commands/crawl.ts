@@ -1,4 +1,5 @@
 /** `skein crawl`: options to spec, spec to crawl, its events to stdout and stderr, its end to an exit status. */
+import { statSync } from "node:fs";
 import { realClock, type Timer } from "../../core/clock.ts";
 import { CrawlError, type OptionProblem } from "../../core/errors.ts";
 import type { Summary } from "../../core/events.ts";
@@ -7,11 +8,12 @@ import type { CrawlOptions, CrawlRun, crawl } from "../../crawl.ts";
 import { shownSeed } from "../../rules/seeds.ts";
 import { loadScraper } from "../../scraper.ts";
 import { type Console, createConsole } from "../console.ts";
-import { type Ending, exitCode } from "../exit.ts";
-import { type CliFlags, cliFlags, flagTable, parseFlags } from "../flags.ts";
+import { type Ending, exitCode, isDiskFull } from "../exit.ts";
+import { type CliFlags, cliFlags, flagTable, type Given, parseFlags } from "../flags.ts";
 import { crawlHelp } from "../help.ts";
 import type { Io, StopSignal } from "../io.ts";
 import { createNarrator } from "../narrator.ts";
+import { outputFiles, watchFiles } from "../outputs.ts";
 import { noProgress, REDRAW_MS } from "../progress.ts";
 import { checkInputFiles, openSeeds, type SeedSources } from "../seeds.ts";
 import { describePatterns, envSettings, finishSpec, mergeSettings, readConfig } from "../settings.ts";
@@ -46,8 +48,20 @@ async function readCommand(argv: readonly string[], io: Io): Promise<Command | n
   const merged = mergeSettings(file, given);
   // Seeds of the command line take the place of the config file's.
   const named = parsed.args.length > 0 || flags.inputFiles.length > 0;
+  problems.push(...checkTogether(flags, given, merged.input));
   const spec = finishSpec(named ? { ...merged, input: { ...merged.input, seeds: parsed.args } } : merged, file, problems);
   return { spec, flags, strange: fromEnv.strange, configName: file?.name ?? null };
+}
+
+/** Options that are good by themselves and make no sense as they stand. */
+function checkTogether(flags: CliFlags, given: readonly Given[], { stateDir, cookies }: Readonly<Record<string, unknown>>): OptionProblem[] {
+  const labelOf = (name: string) => given.findLast(({ flag }) => flag.name === name)?.label ?? `--${name}`;
+  const problems: OptionProblem[] = [];
+  if (flags.fresh && (stateDir ?? null) === null)
+    problems.push({ option: labelOf("fresh"), message: "drops what a state directory holds, and none is named: add --state DIR, or leave it out" });
+  if (typeof cookies === "string" && !statSync(cookies, { throwIfNoEntry: false })?.isFile())
+    problems.push({ option: labelOf("cookies"), message: `${cookies}: no such file` });
+  return problems;
 }
 
 function sayAtStart(console: Console, { spec, strange, configName, flags }: Command): void {
@@ -60,6 +74,10 @@ function sayAtStart(console: Console, { spec, strange, configName, flags }: Comm
   }
   if (!spec.robots) console.say("warn", "warning: robots.txt, meta robots and nofollow are not obeyed (--no-robots)", "robots are not obeyed");
   if (spec.insecure) console.say("warn", "warning: TLS certificates are not verified (--insecure)", "certificates are not verified");
+}
+
+/** Said when everything that the user named was found good, so that it stands before no refusal. */
+function sayWhereItLives(console: Console, { spec }: Command): void {
   if (spec.stateDir === null)
     console.say("info", "this crawl lives in memory: after Ctrl-C it can be resumed, kill -9 loses it (--state DIR keeps it)", "crawl in memory");
 }
@@ -166,6 +184,7 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
     },
   };
   const run = crawl({ ...spec, seeds, outputs: spec.outputs.filter((file) => file !== "-") }, options);
+  sayWhereItLives(console, command);
   const signalsOff = obeySignals(io, console, run, INTERRUPTED, (signal) => {
     ending.signal ??= signal;
   });
@@ -197,10 +216,21 @@ export async function crawlCommand(argv: readonly string[], io: Io, load: LoadCr
   });
   const none = Array.isArray(spec.seeds) && spec.seeds.length === 0 && flags.inputFiles.length === 0;
   if (none) throw new CrawlError("no-seeds", "nothing to crawl: give a URL, or a file of URLs with -i");
-  const { summary, ending } = await runCrawl(command, io, console, load);
-  console.block(summaryLines(summary, ending.readerLeft), "summary", { summary });
+  const written = watchFiles(spec, io.cwd);
+  const { summary: counted, ending } = await runCrawl(command, io, console, load).catch((error) => {
+    throw withAdvice(error, spec);
+  });
+  const summary = { ...counted, files: written(counted.files) };
+  console.block(summaryLines(summary, ending.readerLeft, { limits: spec.limits, outputs: outputFiles(spec) }), "summary", { summary });
   if (summary.resumeFrom !== null) sayHowToResume(console, argv, spec, summary.resumeFrom, io);
   return exitCode(summary, ending);
+}
+
+/** What can be done about a full disk. A crawl in memory cannot be rescued then: what failed to be written counts as done in its queue. */
+function withAdvice(error: unknown, { stateDir }: CrawlSpec): unknown {
+  if (!(error instanceof CrawlError) || !isDiskFull(error)) return error;
+  const begins = stateDir === null ? "begins anew: it lived in memory (with --state DIR it would go on)" : "goes on where the last commit left it";
+  return new CrawlError(error.code, `${error.message}. Make room and run the same command again: the crawl ${begins}`, { cause: error });
 }
 
 const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

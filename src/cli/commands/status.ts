@@ -44,7 +44,7 @@ export function statusLines(status: CrawlStatus): string[] {
     ...(delayed > 0 ? [`${spellNumber(delayed)} wait for another try`] : []),
     `${spellNumber(inFlight)} in flight`,
   ];
-  const ended = status.finishReason === null || status.finishReason === "finished" ? "" : ` (${status.finishReason})`;
+  const ended = status.finishReason === null || status.finishReason === "finished" ? "" : ` (${status.endedBy})`;
   const rows: readonly (readonly [string, string | null])[] = [
     ["state", `${STATES[status.state]}${ended}`],
     ["started", `${status.startedAt.slice(0, 19).replace("T", " ")} UTC; ${spellElapsed(status.elapsedMs)} of work`],
