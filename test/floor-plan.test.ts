@@ -23,7 +23,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Third-party package → the one place that may import it. */
 const PACKAGE_HOME: Readonly<Record<string, RegExp>> = {
-  zod: /^core\/spec\.ts$/,
+  zod: /^core\/(?:spec|forms)\.ts$/,
+  cheerio: /^parse\/scrape\//,
   undici: /^fetch\//,
   entities: /^parse\//,
   "whatwg-mimetype": /^rules\/media-type\.ts$/,

@@ -137,6 +137,22 @@ const mutants: readonly Mutant[] = [
   settlement("robots rules are kept as text", (page) =>
     page.kind === "robots" && page.answer.kind === "rules" ? { kind: "robots", answer: { kind: "allow-all", ttlMs: page.answer.ttlMs } } : page,
   ),
+  settling("values change with the settle that brings them", ({ values: _, ...page }) => page),
+  settling("the larger value is kept, not the later", (page) =>
+    page.values === undefined ? page : { ...page, values: page.values.map((change) => ({ ...change, op: "set" as const })) },
+  ),
+  {
+    breaks: "a stale settle changes no value",
+    frontier: (inner) => ({
+      async settle(pages, links) {
+        const answers = await inner.settle(pages, links);
+        for (const [i, page] of pages.entries()) if (answers[i] === "stale" && page.values !== undefined) await inner.setValues(page.values);
+        return answers;
+      },
+    }),
+  },
+  { breaks: "values can be set outside of a settle", frontier: () => ({ setValues: async () => undefined }) },
+  { breaks: "items past the limit are not written", config: (config) => ({ ...config, limitItems: null }) },
   settling("Retry-After and Crawl-delay of a settle hold", (page) => ({ ...page, host: null })),
   settling("pushback counts", (page) => ({ ...page, answer: null })),
   settling("each pushback is a burst of its own", (page) => ({

@@ -98,6 +98,13 @@ export type Settlement =
   /** Only for hop "robots". */
   | { readonly kind: "robots"; readonly answer: RobotsAnswer };
 
+/** A change of one value that user code keeps in the store (rules/values.ts): `set` to JSON text or nothing, or the larger or smaller of the two. */
+export interface ValueChange {
+  readonly op: "set" | "max" | "min";
+  readonly key: string;
+  readonly value: string | null;
+}
+
 export interface Settled {
   readonly token: Token;
   readonly settlement: Settlement;
@@ -110,6 +117,8 @@ export interface Settled {
   readonly newSeeds: readonly string[] | null;
   /** Named counters raised in the same step. */
   readonly tally: readonly (readonly [name: string, by: number])[];
+  /** Changed in the same step. */
+  readonly values?: readonly ValueChange[];
 }
 
 /** What became of added requests. `known` had been added before; `lowered` are those of `known` whose smallest depth fell. */
@@ -177,6 +186,10 @@ export interface Frontier {
   control(to: Control): Promise<void>;
   /** Raise (or lower) limits.pages; used on resume. */
   setPageLimit(limit: number | null): Promise<void>;
+  /** Values kept for user code, JSON text by key. Those of one run (`run:…`) are gone with the next. */
+  values(): Promise<ReadonlyMap<string, string>>;
+  /** Changes values outside of a settle step. */
+  setValues(changes: readonly ValueChange[]): Promise<void>;
   counts(): Promise<FrontierCounts>;
   /** Slowest first by what is queued, at most `max`. */
   hosts(max: number): Promise<readonly HostView[]>;
@@ -200,6 +213,8 @@ export interface FrontierHooks {
 /** The rules a frontier keeps; comes from the spec (assemble.ts). */
 export interface FrontierConfig {
   readonly limitPages: number | null;
+  /** Items past this many are cut from the outputs in the settle step; what is kept raises the counter `items`. Absent: no limit. */
+  readonly limitItems?: number | null;
   /** Run by levels with the two-level window (design: depth). Null: no levels. */
   readonly levels: boolean;
   readonly order: "bfs" | "dfs";

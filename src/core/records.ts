@@ -62,13 +62,34 @@ export interface PageRecord {
   /** ISO 8601 in UTC, when the request was sent or the verdict fell. */
   readonly fetchedAt: string;
   readonly durationMs: number;
+  /** Items that their schema refused. */
+  readonly itemErrors?: readonly BadItem[];
+}
+
+/** What a scraper gave for one thing on a page: fields untouched, as JSON text of one object. */
+export interface ItemRecord {
+  /** Its kind: a table in a database. */
+  readonly type: string;
+  /** Value of the field that tells items of this type apart; null where none is named. */
+  readonly key: string | null;
+  readonly json: string;
+}
+
+/** An item that the schema of its type refused. It is written nowhere but in the page's record. */
+export interface BadItem {
+  readonly type: string;
+  /** Path of the field, `price` or `offers[0].price`; empty: the item as a whole. */
+  readonly field: string;
+  readonly message: string;
+  /** The item's JSON, cut to 1,000 characters. */
+  readonly item: string;
 }
 
 /** Every field of a page record, in the order of the format. */
 export const PAGE_FIELDS = [
   ...(["url", "status", "outcome", "depth", "referrer", "location", "redirects", "contentType", "charset", "charsetSource"] as const),
   ...(["bytes", "bytesDecoded", "truncated", "bodySkipped", "digest", "etag", "lastModified", "title", "canonical", "robots", "links", "images"] as const),
-  ...(["attempts", "fromCache", "change", "error", "fetchedAt", "durationMs"] as const),
+  ...(["attempts", "fromCache", "change", "error", "fetchedAt", "durationMs", "itemErrors"] as const),
 ] satisfies readonly (keyof PageRecord)[];
 
 export type SkipReason =
@@ -125,6 +146,8 @@ export interface Output {
   readonly found: readonly Once<string>[];
   /** For `--links`. Empty when nobody asked. */
   readonly edges: readonly EdgeRecord[];
+  /** What the scraper gave, in its order; absent: nothing. */
+  readonly items?: readonly ItemRecord[];
   /** Outputs of the redirect chain that led here, written before this one; whoever writes flattens them. */
   readonly owed?: readonly Output[];
 }

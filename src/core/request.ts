@@ -60,8 +60,21 @@ export interface RequestRest {
   readonly fallback?: string;
   /** For hop "robots": whose robots.txt this is (the target of a redirect lies elsewhere). */
   readonly robotsFor?: Origin;
+  /** What a scraper asked for with the request (core/scraping.ts). */
+  readonly scrape?: ScrapeRest;
   /** Admit this request although its URL was seen (a redirect back into its own chain with a new cookie). */
   readonly reopen?: boolean;
+}
+
+/** What `follow` says of a request, as far as it concerns the page's handler and its series. `data`: JSON text. */
+export interface ScrapeRest {
+  readonly handler?: string;
+  readonly data?: string;
+  readonly series?: string;
+  readonly index?: number;
+  /** The page of a series on which a request outside of it was found: dropped with what lies behind a stop. */
+  readonly within?: { readonly series: string; readonly index: number };
+  readonly oldRuns?: Readonly<Record<string, number>>;
 }
 
 /** One answered redirect. */

@@ -2,7 +2,7 @@
 import type { OptionProblem } from "./errors.ts";
 import { nearest } from "./nearest.ts";
 
-export const OPTION_GROUPS = ["what to crawl", "limits", "politeness", "requests", "output"] as const;
+export const OPTION_GROUPS = ["what to crawl", "scraping", "limits", "politeness", "requests", "output"] as const;
 
 /** What the command line, the docs and a job service need to know of an option beyond its type. */
 export interface OptionMeta {

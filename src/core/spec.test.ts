@@ -22,7 +22,7 @@ function problemsOf(input: unknown): Record<string, string> {
 test("an empty spec is completed with the defaults of the contract", () => {
   const spec = parseSpec({});
   assert.deepEqual(spec.scope, { preset: "host", include: [], exclude: [] });
-  assert.deepEqual(spec.limits, { pages: null, time: null, bytes: null, errors: null });
+  assert.deepEqual(spec.limits, { pages: null, items: null, time: null, bytes: null, errors: null });
   assert.deepEqual(spec.perHost, { concurrency: 8, delay: "auto", jitter: 0 });
   assert.deepEqual([spec.concurrency, spec.retry.max, spec.timeout, spec.maxWait, spec.maxBodySize], [64, 2, 30_000, 300_000, 10_000_000]);
   assert.deepEqual([spec.robots, spec.types, spec.print, spec.order, spec.maxDepth], [true, "text", "pages", "bfs", null]);

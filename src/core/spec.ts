@@ -1,72 +1,32 @@
 /** Every option, once: type, limits, default, unit and sentence. Types, flags, `--help`, environment names, the config file, messages and docs/options.md all come from here. */
 import * as z from "zod/mini";
 import { CrawlError, type OptionProblem } from "./errors.ts";
+import {
+  allowedForms,
+  choice,
+  count,
+  duration,
+  fileForms,
+  form,
+  headerFields,
+  isDatabase,
+  isOutputFile,
+  isPageField,
+  isProxy,
+  metas,
+  option,
+  outputFile,
+  patterns,
+  rate,
+  size,
+  text,
+  texts,
+  trapLimit,
+} from "./forms.ts";
 import { PAGE_FIELDS } from "./records.ts";
-import { type OptionMeta, type OptionNode, optionNodes, problemsOf } from "./schema.ts";
+import { type OptionNode, optionNodes, problemsOf } from "./schema.ts";
+import { parseStopRule, STOP_RULE_FORM } from "./stop-rule.ts";
 import { TRAP_NAMES } from "./traps.ts";
-import { parseDuration, parseRate, parseSize } from "./units.ts";
-
-type Schema = z.ZodMiniType;
-
-const metas = new WeakMap<object, OptionMeta>();
-const allowedForms = new WeakMap<object, string>();
-
-/** Gives an option its default and what help and docs need. */
-function option<T extends Schema>(schema: T, fallback: z.core.util.NoUndefined<z.output<T>>, meta: OptionMeta) {
-  const made = z._default(schema, fallback);
-  metas.set(made, meta);
-  return made;
-}
-
-/** Notes the allowed form, which every message about the value repeats. */
-function form<T extends Schema>(schema: T, allowed: string): T {
-  allowedForms.set(schema, allowed);
-  return schema;
-}
-
-function converted(parse: (text: string | number) => number | null, least: number, allowed: string) {
-  const convert = z.transform((value: string | number, context): number => {
-    const result = parse(value);
-    if (result !== null && result >= least) return result;
-    context.issues.push({ code: "custom", input: value, message: "" });
-    return z.NEVER;
-  });
-  return form(z.pipe(z.union([z.string(), z.number()]), convert), allowed);
-}
-
-const duration = (leastMs = 0) =>
-  converted(parseDuration, leastMs, `a duration ${leastMs > 0 ? `from ${leastMs}ms ` : ""}such as 250ms, 1s, 2m, 1h, 30d, or a number of milliseconds`);
-const size = (least = 0) => converted(parseSize, least, `a size ${least > 0 ? `from ${least} byte ` : ""}such as 500KB, 10MB, 1GiB, or a number of bytes`);
-const rate = () => converted(parseRate, 0, "a rate such as 120/min, 2/s, or a number of requests a minute");
-const count = (least: number, most: number | null = null) =>
-  form(
-    z.int().check(z.gte(least), z.lte(most ?? Number.MAX_SAFE_INTEGER)),
-    most === null ? `a whole number from ${least}` : `a whole number from ${least} to ${most}`,
-  );
-const choice = <const T extends readonly string[]>(...names: T) => form(z.enum(names), `one of ${names.join(", ")}`);
-const text = (allowed: string) => form(z.string().check(z.minLength(1)), allowed);
-const texts = (allowed: string) => form(z.array(z.string().check(z.minLength(1))), allowed);
-const patterns = () => texts("a pattern such as *.html, /docs/**, or re: and a regular expression");
-const fileForms = "a file name that ends in .jsonl, .json, .csv (each also with .gz) or .sqlite";
-const isDatabase = (name: string) => /\.sqlite$/i.test(name);
-const isOutputFile = (name: string) => /[^/\\]\.(?:(?:jsonl|json|csv)(?:\.gz)?|sqlite)$/i.test(name);
-const outputFile = () => form(z.string().check(z.refine(isOutputFile)), fileForms);
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-const headerFields = () => z.record(z.string().check(z.regex(HEADER_NAME)), z.string().check(z.regex(/^[^\r\n\0]*$/)));
-const isProxy = (value: string) => /^https?:$/.test(URL.parse(value)?.protocol ?? "");
-const isPageField = (name: string) => PAGE_FIELDS.some((field) => field === name);
-
-/** A figure for a rule, or null, which lifts it. */
-function trapLimit() {
-  const convert = z.transform((value: string | number | null, context): number | null => {
-    if (value === null || value === "off") return null;
-    const figure = typeof value === "number" ? value : /^\d+$/.test(value) ? Number(value) : -1;
-    if (Number.isInteger(figure) && figure >= 0) return figure;
-    context.issues.push({ code: "custom", input: value, message: "" });
-    return z.NEVER;
-  });
-  return form(z.pipe(z.union([z.string(), z.number(), z.null()]), convert), "a whole number from 0, or off");
-}
 
 /** A list, or anything that yields seeds one after the other; JSON holds lists only. */
 export type Seeds = readonly string[] | Iterable<string> | AsyncIterable<string>;
@@ -76,6 +36,8 @@ function isSeeds(value: unknown): boolean {
 }
 
 const seeds = form(z.custom<Seeds>(isSeeds), "a list (or sync or async iterable) of URLs");
+/** Names of an item's fields, `[]` at the end for lists; `_meta` is ours. */
+const ITEM_FIELD = /^(?!_)[^\s=@[\]]+(?:\[\])?$/;
 const hostRules = z.strictObject({
   delay: z.optional(duration()),
   concurrency: z.optional(count(1, 1_000)),
@@ -138,14 +100,54 @@ export const crawlSpec = z.strictObject({
     description: "Among equal priorities take the oldest (bfs) or the newest (dfs) URL first.",
   }),
   scraper: option(z.nullable(text("the path of a module")), null, {
-    ...{ group: "what to crawl", flag: "scraper", short: "s", value: "FILE" },
-    description: "Module whose default export is a function (url, html) => links; they join the page's own links.",
+    ...{ group: "scraping", flag: "scraper", short: "s", value: "FILE" },
+    description: "Module that reads the pages: its default export is made by defineScraper, or is a function (url, html) => links.",
+  }),
+  extract: option(
+    form(z.record(z.string().check(z.regex(ITEM_FIELD)), text("a selector")), "NAME=SELECTOR, NAME=SELECTOR@ATTRIBUTE, or NAME[]=… for all matches"),
+    {},
+    {
+      ...{ group: "scraping", flag: "extract", short: "e", value: "NAME=CSS", job: true, pair: "=" },
+      description: "A field of an item for each page, by CSS selector (repeatable): name=css for its text, name=css@attr, name[]=css for all matches.",
+    },
+  ),
+  stopWhen: option(form(z.array(z.string().check(z.refine((rule) => parseStopRule(rule) !== null))), STOP_RULE_FORM), [], {
+    ...{ group: "scraping", flag: "stop-when", value: "RULE", job: true },
+    description: "Stop once an item's field says so (repeatable): 'date<2026-01-01', 'date<=last x5' for five in a row not newer than the last run's newest.",
+  }),
+  parseWorkers: option(z.nullable(count(0, 256)), null, {
+    ...{ group: "scraping", flag: "parse-workers", value: "N", unit: "threads" },
+    description: "Threads in which the scraper module runs; 0: in the loop's own. By default one less than there are cores, with a scraper module.",
+  }),
+  parseTimeout: option(duration(1), 60_000, {
+    ...{ group: "scraping", flag: "parse-timeout", value: "D", unit: "ms" },
+    description: "Longest time that a scraper may take for one page in a parse worker; then the worker is replaced and the page tried once more.",
+  }),
+  cache: option(z.nullable(form(z.union([z.literal("auto"), duration()]), "auto, or a duration such as 1h, 30d, or a number of milliseconds")), null, {
+    ...{ group: "scraping", flag: "cache", value: "D|auto", unit: "ms" },
+    description: "Keep responses and serve them again for this long, or auto: as long as they say themselves (RFC 9111).",
+  }),
+  cacheSize: option(size(1), 10_000_000_000, {
+    ...{ group: "scraping", flag: "cache-size", value: "S", unit: "bytes" },
+    description: "Most bytes that the cache takes on the disk; the oldest responses go first.",
+  }),
+  offline: option(form(z.boolean(), "true or false"), false, {
+    ...{ group: "scraping", flag: "offline" },
+    description: "Only what the cache holds, however old it is: no request is made.",
+  }),
+  incremental: option(form(z.boolean(), "true or false"), false, {
+    ...{ group: "scraping", flag: "incremental" },
+    description: "With --state: ask only for what changed since the last run; unchanged pages are not parsed again, their links and items still count.",
   }),
   limits: z.prefault(
     z.strictObject({
       pages: option(z.nullable(count(1)), null, {
         ...{ group: "limits", flag: "limit", value: "N", unit: "pages", job: true },
         description: "End after exactly so many pages.",
+      }),
+      items: option(z.nullable(count(1)), null, {
+        ...{ group: "limits", flag: "max-items", value: "N", unit: "items", job: true },
+        description: "End after so many items; none past it is written.",
       }),
       time: option(z.nullable(duration(1)), null, {
         ...{ group: "limits", flag: "time-limit", value: "D", unit: "ms", job: true },
@@ -276,7 +278,8 @@ export const crawlSpec = z.strictObject({
   }),
   outputs: option(form(z.array(z.string().check(z.refine((name) => name === "-" || isOutputFile(name)))), `${fileForms}, or - for stdout`), [], {
     ...{ group: "output", flag: "output", short: "o", value: "FILE" },
-    description: "Page records to a file, by its suffix .jsonl, .json, .csv (each also .gz) or .sqlite, or - for JSON Lines on stdout (repeatable).",
+    description:
+      "Records to a file, by its suffix .jsonl, .json, .csv (each also .gz) or .sqlite, or - for JSON Lines on stdout (repeatable): items where there is a scraper that gives some, or -e, else pages.",
   }),
   list: option(patterns(), [], {
     ...{ group: "output", flag: "list", value: "PATTERN", job: true },
@@ -290,6 +293,10 @@ export const crawlSpec = z.strictObject({
     ...{ group: "output", flag: "fields", value: "a,b", job: true, commas: true },
     description: "Only these fields of page records, separated by commas.",
   }),
+  meta: option(form(z.boolean(), "true or false"), true, {
+    ...{ group: "output", flag: "no-meta", job: true },
+    description: "Add _meta (url, depth, fetchedAt) to every item.",
+  }),
   images: option(form(z.boolean(), "true or false"), false, { group: "output", flag: "images", job: true, description: "Image URLs in page records." }),
   pagesFile: option(z.nullable(outputFile()), null, {
     ...{ group: "output", flag: "pages", value: "FILE" },
@@ -302,6 +309,10 @@ export const crawlSpec = z.strictObject({
   skippedAll: option(form(z.boolean(), "true or false"), false, {
     ...{ group: "output", flag: "skipped-all" },
     description: "List duplicates among the skipped too.",
+  }),
+  changesFile: option(z.nullable(outputFile()), null, {
+    ...{ group: "output", flag: "changes", value: "FILE" },
+    description: "With --incremental: what was added, changed, unchanged and gone since the last run, to a file.",
   }),
   linksFile: option(z.nullable(outputFile()), null, {
     ...{ group: "output", flag: "links", value: "FILE" },

@@ -5,6 +5,7 @@ import type { CrawlRequest, FingerprintSeed } from "../core/request.ts";
 import { admit } from "./memory/admit.ts";
 import { claim, endLease, originEntryOf } from "./memory/claim.ts";
 import {
+  changeValues,
   completeIfOver,
   createDesk,
   type Desk,
@@ -77,6 +78,8 @@ export function createFrontierParts(config: FrontierConfig, hooks: FrontierHooks
     },
     control: (to) => turnTo(desk, to),
     setPageLimit: (limit) => setLimit(desk, limit),
+    values: () => new Map(desk.values),
+    setValues: (changes) => changeValues(desk, changes),
     counts: () => countsOf(desk),
     hosts: (max) => hostViews(desk, max),
     robotsOf: (origin) => knownRobots(desk, origin),
@@ -110,6 +113,8 @@ export function frontierOf(parts: FrontierParts, around: <T>(name: StepName, run
     addCookies: async (cookies) => around("addCookies", () => steps.addCookies(cookies)),
     control: async (to) => around("control", () => steps.control(to)),
     setPageLimit: async (limit) => around("setPageLimit", () => steps.setPageLimit(limit)),
+    values: async () => around("values", () => steps.values()),
+    setValues: async (changes) => around("setValues", () => steps.setValues(changes)),
     counts: async () => around("counts", steps.counts),
     hosts: async (max) => around("hosts", () => steps.hosts(max)),
     robotsOf: async (origin) => around("robotsOf", () => steps.robotsOf(origin)),

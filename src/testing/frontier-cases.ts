@@ -6,7 +6,16 @@ import { modelCases } from "./frontier/model-cases.ts";
 import { politeCases } from "./frontier/polite-cases.ts";
 import { queueCases } from "./frontier/queue-cases.ts";
 import { robotsCases } from "./frontier/robots-cases.ts";
+import { valueCases } from "./frontier/value-cases.ts";
 
 export { caseConfig, crashedOutput, type FrontierBench, type FrontierCase, flattenOwed, type OpenFrontierBench } from "./frontier/bench.ts";
 
-export const frontierCases: readonly FrontierCase[] = [...queueCases, ...politeCases, ...robotsCases, ...levelCases, ...limitCases, ...modelCases];
+export const frontierCases: readonly FrontierCase[] = [
+  ...queueCases,
+  ...politeCases,
+  ...robotsCases,
+  ...levelCases,
+  ...limitCases,
+  ...valueCases,
+  ...modelCases,
+];

@@ -1,9 +1,10 @@
 /** The state that the frontier's steps share, and the small moves from which they are made. The steps themselves: admit, claim, settle. */
 import type { Clock } from "../../core/clock.ts";
-import type { Control, Cookie, FrontierConfig, FrontierHooks } from "../../core/frontier.ts";
+import type { Control, Cookie, FrontierConfig, FrontierHooks, ValueChange } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
 import type { Fingerprint } from "../../core/request.ts";
 import { createSeenTable, type SeenTable } from "../../rules/seen.ts";
+import { changedValue } from "../../rules/values.ts";
 import { createHosts, type Host, type Hosts } from "./hosts.ts";
 import { type Journal, UNNUMBERED } from "./journal.ts";
 import { createLeases, type LeaseEntry, type Leases } from "./leases.ts";
@@ -56,6 +57,8 @@ export interface Desk {
   /** What queued places carry beyond their request, by fingerprint: were such a place lowered, its old entry is skipped and this would be lost. */
   readonly carried: Map<string, Carried>;
   readonly tally: Map<string, number>;
+  /** Kept for user code, JSON text. */
+  readonly values: Map<string, string>;
   readonly jars: Map<string, readonly Cookie[]>;
   /** Leases that `now` has ended: only their `returned` may still come. */
   readonly revoked: Set<string>;
@@ -99,6 +102,7 @@ export function createDesk(config: FrontierConfig, hooks: FrontierHooks, env: Me
     delayed: createWaitHeap<Delayed>(),
     carried: new Map(),
     tally: new Map(),
+    values: new Map(),
     jars: new Map(),
     revoked: new Set(),
     newSeeds: [],
@@ -215,7 +219,7 @@ export function completeIfOver(desk: Desk): void {
 /** Hands outputs to the sinks; when they cannot take them, nothing has passed the once filter. */
 export function write(desk: Desk, outputs: readonly Output[]): void {
   if (outputs.length === 0) return;
-  const passed = outputs.map(desk.once.pass);
+  const passed = withinItems(desk, outputs).map(desk.once.pass);
   try {
     desk.hooks.write(passed);
   } catch (error) {
@@ -225,7 +229,33 @@ export function write(desk: Desk, outputs: readonly Output[]): void {
   for (const output of passed) notePassed(desk, output);
 }
 
+/** What an item limit leaves of them. */
+function withinItems(desk: Desk, outputs: readonly Output[]): readonly Output[] {
+  const limit = desk.config.limitItems ?? null;
+  if (limit === null || !outputs.some((output) => output.items !== undefined)) return outputs;
+  let room = Math.max(0, limit - (desk.tally.get("items") ?? 0));
+  return outputs.map((output) => {
+    if (output.items === undefined) return output;
+    const items = output.items.length <= room ? output.items : output.items.slice(0, room);
+    room -= items.length;
+    return items === output.items ? output : { ...output, items };
+  });
+}
+
+/** Changes values of the user's code. */
+export function changeValues(desk: Desk, changes: readonly ValueChange[]): void {
+  for (const change of changes) {
+    const before = desk.values.get(change.key) ?? null;
+    const after = changedValue(before, change);
+    if (after === before) continue;
+    if (after === null) desk.values.delete(change.key);
+    else desk.values.set(change.key, after);
+    desk.journal?.value(change.key, after);
+  }
+}
+
 function notePassed(desk: Desk, output: Output): void {
+  if (output.items !== undefined && output.items.length > 0) raise(desk, "items", output.items.length);
   for (const skip of output.skipped) {
     // Counted as `duplicates` by the settle.
     if (skip.value.reason === "duplicate") continue;

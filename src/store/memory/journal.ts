@@ -21,6 +21,8 @@ export interface Journal {
   origin(origin: OriginEntry): void;
   cookies(site: string): void;
   seeds(urls: readonly string[]): void;
+  /** A value of the user's code; null: it is gone. */
+  value(key: string, value: string | null): void;
 }
 
 /** The number of places that no journal knows. */

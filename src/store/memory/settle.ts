@@ -7,7 +7,21 @@ import { mergeCookies } from "../../rules/cookies.ts";
 import { takeAnswer } from "../../rules/pacing.ts";
 import { admit } from "./admit.ts";
 import { endLease, isRelink, leaveDropped, originEntryOf, settleRobots, siteOf } from "./claim.ts";
-import { completeIfOver, type Desk, delay, isDetached, isRobots, knowStart, levelOfPlace, raise, renumbered, requeueFront, seenValue, write } from "./desk.ts";
+import {
+  changeValues,
+  completeIfOver,
+  type Desk,
+  delay,
+  isDetached,
+  isRobots,
+  knowStart,
+  levelOfPlace,
+  raise,
+  renumbered,
+  requeueFront,
+  seenValue,
+  write,
+} from "./desk.ts";
 import { UNNUMBERED } from "./journal.ts";
 import type { LeaseEntry } from "./leases.ts";
 import { DONE, depthOf, type Place, pack, RELINK_QUEUED } from "./place.ts";
@@ -92,7 +106,10 @@ function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
   knowStart(desk, entry, page.sinceStartMs === null ? null : now - page.sinceStartMs);
   learn(desk, entry, page, now);
   endLease(desk, entry);
-  if (!relink) for (const [name, by] of page.tally) raise(desk, name, by);
+  if (!relink) {
+    for (const [name, by] of page.tally) raise(desk, name, by);
+    if (page.values !== undefined) changeValues(desk, page.values);
+  }
   if (page.newSeeds !== null && page.newSeeds.length > 0) {
     desk.newSeeds.push(...page.newSeeds);
     desk.journal?.seeds(page.newSeeds);

@@ -111,6 +111,8 @@ export async function openSqliteBench(config: FrontierConfig, options: SqliteBen
       limit = to;
       await inner().setPageLimit(to);
     },
+    values: () => inner().values(),
+    setValues: (changes) => inner().setValues(changes),
     counts: () => inner().counts(),
     hosts: (max) => inner().hosts(max),
     robotsOf: (origin) => inner().robotsOf(origin),

@@ -211,10 +211,14 @@ function directoryOf(dir: string, db: DatabaseSync, lock: DatabaseSync, givenSee
       write(() => void db.prepare("INSERT INTO run (name, spec, started_at) VALUES (?, ?, ?)").run(name, spec, Math.round(startedAt))),
     setSpec: (spec) => write(() => void db.prepare("UPDATE run SET spec = ? WHERE id = (SELECT max(id) FROM run)").run(spec)),
     reopenRun: () => write(() => db.exec("UPDATE run SET finish_reason = NULL, finished_at = NULL WHERE id = (SELECT max(id) FROM run)")),
-    newRun: (keep = {}) => write(() => drop(db, [...TABLES_OF_A_RUN, ...(keep.cookies === true ? [] : ["cookie"])])),
+    newRun: (keep = {}) =>
+      write(() => {
+        drop(db, [...TABLES_OF_A_RUN, ...(keep.cookies === true ? [] : ["cookie"])]);
+        db.exec("DELETE FROM val WHERE key LIKE 'run:%'");
+      }),
     dropAll: () =>
       write(() => {
-        drop(db, [...TABLES_OF_A_RUN, ...TABLES_LEARNT, "cookie", "run", "meta"]);
+        drop(db, [...TABLES_OF_A_RUN, ...TABLES_LEARNT, "cookie", "val", "run", "meta"]);
         putMeta("seed", JSON.stringify(seed));
       }),
     finishRun: (reason, at) =>

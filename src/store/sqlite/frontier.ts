@@ -302,5 +302,6 @@ function delegate(writer: () => Writer | null): NonNullable<MemoryEnv["journal"]
     origin: (origin) => to().origin(origin),
     cookies: (site) => to().cookies(site),
     seeds: (urls) => to().seeds(urls),
+    value: (key, value) => to().value(key, value),
   };
 }

@@ -154,6 +154,7 @@ export function loadDesk(db: DatabaseSync, desk: Desk): Loaded {
   const logs = readLogs(db, desk, exact);
   const leased = new Set(row === undefined ? [] : readLeased(row.leased));
   readLearnt(db, desk);
+  for (const { key, value } of db.prepare("SELECT key, value FROM val").all()) desk.values.set(String(key), String(value));
   const stale = desk.levels.on ? staleRows(db, desk, exact) : new Set<number>();
   const { lost, last } = readQueue(db, desk, leased, stale);
   for (const host of desk.hosts.all()) desk.hosts.place(host);

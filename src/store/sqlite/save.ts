@@ -42,6 +42,7 @@ export function saveFrontier(frontier: Frontier, options: SaveOptions): void {
     for (const origin of desk.origins.all()) if (origin.state !== null) writer.origin(origin);
     for (const site of desk.jars.keys()) writer.cookies(site);
     writer.seeds(options.seeds);
+    for (const [key, value] of desk.values) writer.value(key, value);
     writer.commit(desk, {
       elapsedMs: options.elapsedMs,
       settled: true,

@@ -3,7 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 
 /** "SKEI": tells our files from other people's SQLite files. */
 export const APPLICATION_ID = 0x534b4549;
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /**
  *     meta      what others keep here: the fingerprint seed, and whatever setMeta is given
@@ -13,6 +13,7 @@ export const SCHEMA_VERSION = 2;
  *     log       packed fingerprints (log.ts), appended; of two values for one fingerprint the later holds
  *     sink      where each output stood at the last commit
  *     host, robots, cookie, seed    what was learnt on the way
+ *     val       values kept for user code, JSON text; keys `run:…` are those of one run
  */
 const TABLES = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -25,6 +26,7 @@ const TABLES = `
   CREATE TABLE robots (origin TEXT PRIMARY KEY, host TEXT NOT NULL, expires_at INTEGER NOT NULL, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE cookie (site TEXT PRIMARY KEY, jar TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE seed (url TEXT PRIMARY KEY) WITHOUT ROWID;
+  CREATE TABLE val (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 `;
 
 /** What a run leaves behind when the next one begins. */
@@ -33,7 +35,10 @@ export const TABLES_OF_A_RUN = ["progress", "queue", "log", "sink", "seed"] as c
 export const TABLES_LEARNT = ["host", "robots"] as const;
 
 /** `MIGRATIONS[n]` brings version n + 1 to n + 2. */
-const MIGRATIONS: readonly string[] = ["ALTER TABLE run ADD COLUMN finished_at INTEGER"];
+const MIGRATIONS: readonly string[] = [
+  "ALTER TABLE run ADD COLUMN finished_at INTEGER",
+  "CREATE TABLE val (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+];
 
 export function versionOf(db: DatabaseSync): { readonly applicationId: number; readonly version: number; readonly empty: boolean } {
   const number = (pragma: string): number => Number(Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] ?? 0);

@@ -130,6 +130,11 @@ export function createWriter(db: DatabaseSync, nextSeq: number, desk: () => Desk
       change();
       sites.add(site);
     },
+    value(key, value) {
+      change();
+      if (value === null) db.prepare("DELETE FROM val WHERE key = ?").run(key);
+      else db.prepare("INSERT OR REPLACE INTO val VALUES (?, ?)").run(key, value);
+    },
     seeds(urls) {
       change();
       seedUrls.push(...urls);

@@ -7,6 +7,7 @@ import type { CrawlRequest } from "../../core/request.ts";
 import { makeSkip } from "../../rules/admit.ts";
 import { type DurableBench, type Hand, outputFor, type RestartCase, restartCaseOf, settledAs } from "./bench.ts";
 import { modelRestartCases } from "./model-cases.ts";
+import { valueRestartCases } from "./value-cases.ts";
 
 const A = "http://a.test/";
 const HOW = ["closed", "killed"] as const;
@@ -277,4 +278,12 @@ const depthCases: readonly RestartCase[] = [
 ];
 
 /** For stores whose bench can `restart`. */
-export const restartCases: readonly RestartCase[] = [...queueCases, ...crashCases, ...onceCases, ...learntCases, ...depthCases, ...modelRestartCases];
+export const restartCases: readonly RestartCase[] = [
+  ...queueCases,
+  ...crashCases,
+  ...onceCases,
+  ...learntCases,
+  ...depthCases,
+  ...valueRestartCases,
+  ...modelRestartCases,
+];
