@@ -5,6 +5,7 @@ import type { FinishReason, StopMode } from "../core/events.ts";
 import type { Claim, Frontier, Lease, Settled, Token, WaitCause } from "../core/frontier.ts";
 import type { Exchange, Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
+import { createTokenMap } from "../rules/token-map.ts";
 import type { Concluded } from "./concluded.ts";
 import { createRenewal } from "./leases.ts";
 import type { Parts } from "./parts.ts";
@@ -57,7 +58,7 @@ export function startLoop(input: LoopInput): Loop {
     await frontier.add(requests);
     wakeSoon();
   });
-  const inFlight = new Map<Token, Exchange | null>();
+  const inFlight = createTokenMap<Exchange | null>();
   let pages: Settled[] = [];
   let links: CrawlRequest[] = [];
   let started: { token: Token; at: number }[] = [];
@@ -171,7 +172,7 @@ export function startLoop(input: LoopInput): Loop {
   }
 
   const renewal = createRenewal(frontier, clock, {
-    held: () => [...inFlight.keys()],
+    held: () => inFlight.tokens(),
     lost(tokens) {
       for (const token of tokens) {
         const exchange = inFlight.get(token);

@@ -1,5 +1,6 @@
 /** The leases that are out, in the order in which they expire. */
 import type { Token } from "../../core/frontier.ts";
+import { createTokenMap } from "../../rules/token-map.ts";
 import type { Host } from "./hosts.ts";
 import type { Place } from "./place.ts";
 
@@ -29,13 +30,14 @@ export interface Leases {
   remove(entry: LeaseEntry): void;
   /** A new deadline, later than every other (all leases last equally long). */
   renew(entry: LeaseEntry, expiresAt: number): void;
+  /** Next to expire first. */
   all(): LeaseEntry[];
   clear(): void;
 }
 
 /** A linked list beside the map: renewing is a move to the end. */
 export function createLeases(): Leases {
-  const byToken = new Map<Token, LeaseEntry>();
+  const byToken = createTokenMap<LeaseEntry>();
   let head: LeaseEntry | null = null;
   let tail: LeaseEntry | null = null;
 
@@ -52,6 +54,14 @@ export function createLeases(): Leases {
     else entry.before.after = entry.after;
     if (entry.after === null) tail = entry.before;
     else entry.after.before = entry.before;
+    // What is gone points to nobody: else one that has grown old would keep all that came after it.
+    entry.before = entry.after = null;
+  }
+
+  function all(): LeaseEntry[] {
+    const entries: LeaseEntry[] = [];
+    for (let entry = head; entry !== null; entry = entry.after) entries.push(entry);
+    return entries;
   }
 
   return {
@@ -72,7 +82,7 @@ export function createLeases(): Leases {
       entry.expiresAt = expiresAt;
       link(entry);
     },
-    all: () => [...byToken.values()],
+    all,
     clear() {
       byToken.clear();
       head = tail = null;
