@@ -6,6 +6,7 @@ import type { Failure } from "./errors.ts";
 import { createHeadFilter, type HeadFilter } from "./head.ts";
 import type { HeaderList } from "./headers.ts";
 import type { Job } from "./job.ts";
+import { allowOddChunks } from "./lenient.ts";
 import type { ProxyServer } from "./proxy.ts";
 import type { Client, ClientConstructor, Dispatcher } from "./undici.ts";
 
@@ -47,7 +48,10 @@ export interface Slot {
 function filterHeads(socket: Socket): HeadFilter {
   const filter = createHeadFilter();
   const read = socket.read.bind(socket);
+  let taken = false;
   socket.read = () => {
+    if (!taken) allowOddChunks(socket);
+    taken = true;
     for (;;) {
       const piece: Buffer | null = read();
       if (piece === null) return null;

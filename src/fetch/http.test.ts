@@ -172,6 +172,31 @@ test("F016 F017 F018 heads that break the grammar are read as browsers read them
   }
 });
 
+test("blanks behind the size of a chunk are read over, as browsers do", async () => {
+  for (const blanks of [" ", "     "]) {
+    const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n";
+    // The second answer on the connection too.
+    const { outcomes } = await visit(() => `${head}5${blanks}\r\nhello\r\n0${blanks}\r\n\r\n`, ["/1", "/2"]);
+    assert.deepEqual(outcomes.map(bodyOf), ["hello", "hello"]);
+  }
+});
+
+test("a redirect or an unwanted body that hangs is settled by its head soon after it, and its connection is closed", async () => {
+  for (const head of [
+    "302 Found\r\nLocation: /ok\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
+    "302 Found\r\nLocation: /ok\r\nContent-Length: 10\r\n\r\nshort",
+    "200 OK\r\nContent-Type: image/png\r\nContent-Length: 10\r\n\r\nshort",
+  ]) {
+    await using server = await startRawServer(() => `HTTP/1.1 ${head}`);
+    await using fetcher = openFetcher({ timeoutMs: 60_000 });
+    const outcome = await fetcher.fetch(exchangeFor(`${server.origin}/x`));
+    assert.equal(outcome.kind, head.startsWith("302") ? "redirect" : "fetched");
+    assert.equal(outcome.answer?.kind, "good");
+    assert.ok(outcome.durationMs < 20_000, `${outcome.durationMs} ms of the 60 s there are`);
+    await server.idle();
+  }
+});
+
 test("what no server can mean fails alone", async () => {
   for (const head of [
     "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
@@ -254,6 +279,8 @@ test("F023 F024 Retry-After comes with the failure: seconds, a date, a day; 503 
   assert.deepEqual(await wish("503 Service Unavailable", "86400"), ["rate-limited", 86_400_000]);
   assert.deepEqual(await wish("500 Oh", "3"), ["http", 3_000]);
   assert.deepEqual(await wish("429 Too Many Requests", "soon"), ["rate-limited", null]);
+  assert.deepEqual(await wish("429 Too Many Requests", "1, 2"), ["rate-limited", 2_000]);
+  assert.deepEqual(await wish("429 Too Many Requests", "1\r\nRetry-After: 3"), ["rate-limited", 3_000]);
   const [, dated] = await wish("429 Too Many Requests", new Date(Date.now() + 60_000).toUTCString());
   assert.ok(dated !== null && dated > 30_000 && dated <= 61_000);
 });

@@ -23,6 +23,8 @@ const CONNECT_MS = 10_000;
 const IDLE_MS = 15_000;
 /** What is left of an unwanted body is read when it is no more than this, so that the connection can be kept; else the connection is closed. */
 const DRAIN_BYTES = 64 * 1024;
+/** And when it is there within this, found by the sweep: a body that hangs must not hold the slot of its host. */
+const DRAIN_MS = 500;
 /** Coded bytes beyond the limit on decoded ones that are still read: a body that does not compress grows a little. */
 const CODING_MARGIN = 64 * 1024;
 
@@ -274,7 +276,8 @@ export function createFetcher(options: FetcherOptions, clock: Clock): Fetcher {
     if (!slot) return;
     job.quiet++;
     const dialling = slot.dialling !== null;
-    if (now >= job.deadline) fail(job, dialling ? FAILURES.connectTimeout : job.headAt < 0 ? FAILURES.headTimeout : FAILURES.totalTimeout);
+    if (job.use !== "keep" && job.headAt >= 0 && now - job.headAt >= DRAIN_MS) complete(job, false);
+    else if (now >= job.deadline) fail(job, dialling ? FAILURES.connectTimeout : job.headAt < 0 ? FAILURES.headTimeout : FAILURES.totalTimeout);
     else if (dialling && now >= job.connectBy) fail(job, FAILURES.connectTimeout);
     else if (job.headAt >= 0 && job.quiet > quietSweeps) fail(job, FAILURES.idleTimeout);
   }

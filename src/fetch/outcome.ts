@@ -78,7 +78,7 @@ function conclude(job: Job, rules: OutcomeRules, decoded: Decoded, failure: Fail
   const trouble = failure ?? (response ? troubleOf(job, decoded) : FAILURES.cut);
   const facts = factsOf(job, rules, trouble);
   if (response && isPassingStatus(status)) {
-    const after = response.headers.all("retry-after")[0];
+    const after = retryAfterField(response);
     const limited = status === 429 || (status === 503 && after !== undefined);
     const retryAfterMs = after === undefined ? null : parseRetryAfter(after, rules.epoch());
     return failedOutcome(facts, limited ? "rate-limited" : "http", `HTTP status ${status}`, status, response, true, retryAfterMs);
@@ -89,6 +89,12 @@ function conclude(job: Job, rules: OutcomeRules, decoded: Decoded, failure: Fail
   }
   const location = job.use === "redirect" ? locationOf(job.raw ?? NO_HEADERS) : null;
   return location === null ? { ...facts, kind: "fetched", response } : { ...facts, kind: "redirect", response, location };
+}
+
+/** All lines of it as one. */
+function retryAfterField({ headers }: FetchedResponse): string | undefined {
+  const lines = headers.all("retry-after");
+  return lines.length > 1 ? lines.join(", ") : lines[0];
 }
 
 /** A whole answer with a body that cannot be read. */

@@ -10,6 +10,11 @@ const header = (...lines: string[]) => robotsDirectives(parseXRobotsTag(lines), 
 test("F065 names and values are compared without regard to case, none is noindex and nofollow", () => {
   assert.deepEqual(meta("ROBOTS", "NOINDEX, FOLLOW"), ["noindex", "follow"]);
   assert.deepEqual(meta("robots", "none"), ["noindex", "nofollow"]);
+  // Blanks or semicolons in place of commas; what is no name keeps them.
+  assert.deepEqual(meta("robots", "noindex nofollow"), ["noindex", "nofollow"]);
+  assert.deepEqual(meta("robots", " NoIndex;\tFollow , noarchive"), ["noindex", "follow", "noarchive"]);
+  assert.deepEqual(meta("robots", "no index"), ["no index"]);
+  assert.deepEqual(header("skein: noindex nofollow"), ["noindex", "nofollow"]);
   assert.deepEqual(meta("RoBoTs", "nOnE , nofollow"), ["noindex", "nofollow"]);
   assert.deepEqual(meta("robots", " ,, index,nofollow,"), ["index", "nofollow"]);
   assert.deepEqual(meta("robots", ""), []);

@@ -9,6 +9,31 @@ export interface RobotsStatement {
 /** Directives that carry a value after a colon, so that the name before it is nobody's. */
 const VALUED = new Set(["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview", "content-signal"]);
 
+/** Names that may stand with nothing but blanks or semicolons between them, as some pages write them. */
+const PLAIN = new Set([
+  "all",
+  "none",
+  "index",
+  "noindex",
+  "follow",
+  "nofollow",
+  "noarchive",
+  "nosnippet",
+  "noimageindex",
+  "notranslate",
+  "nocache",
+  "noodp",
+  "noydir",
+  "indexifembedded",
+]);
+
+/** `noindex nofollow` → both; anything else that has blanks in it stays as it is. */
+function splitAtBlanks(part: string): readonly string[] {
+  const words = part.split(/[\s;]+/).filter((word) => word !== "");
+  if (words.length < 2) return [part];
+  return words.every((word) => PLAIN.has(word.toLowerCase())) ? words : [part];
+}
+
 /** Splits at commas, but a date keeps the one after its weekday (`unavailable_after: Wed, 25 Jun 2031 15:00:00 GMT`). */
 function splitDirectives(content: string): readonly string[] {
   const parts: string[] = [];
@@ -17,7 +42,7 @@ function splitDirectives(content: string): readonly string[] {
     const before = parts.at(-1);
     if (before !== undefined && /^\d/.test(part) && /^(?:[^:\s]+\s*:\s*)?unavailable_after\s*:\s*[a-z]+$/i.test(before))
       parts[parts.length - 1] = `${before}, ${part}`;
-    else if (part !== "") parts.push(part);
+    else if (part !== "") parts.push(...splitAtBlanks(part));
   }
   return parts;
 }

@@ -41,6 +41,22 @@ test("F025 999 is retried like a 5xx, and no other answers than passing ones are
   assert.equal(decide({ status: 404 }).kind, "give-up");
 });
 
+test("of a list of Retry-After the longest wait counts, and what cannot be read does not", () => {
+  const now = Date.UTC(2026, 0, 1);
+  const date = "Thu, 01 Jan 2026 00:01:00 GMT";
+  for (const [value, expected] of [
+    ["1, 2", 2_000],
+    ["30,5", 30_000],
+    ["soon, 3", 3_000],
+    ["soon, later", null],
+    [`5, ${date}`, 60_000],
+    [`${date}, 120`, 120_000],
+    ["Thursday, 01-Jan-26 00:01:00 GMT", 60_000],
+    [",", null],
+  ] as const)
+    assert.equal(parseRetryAfter(value, now), expected, value);
+});
+
 test("F028 what cannot pass is not tried again", () => {
   assert.equal(decide({ code: "dns", status: null }).kind, "retry");
   assert.equal(decide({ code: "tls", status: null, retryable: false }).kind, "give-up");

@@ -53,8 +53,19 @@ export function retryDecision(failed: FailedTry, random: () => number): RetryDec
   return { kind: "retry", afterMs: Math.max(random() * within, retryAfterMs ?? 0) };
 }
 
-/** Retry-After (RFC 9110 §10.2.3): seconds, fractions accepted, or an HTTP-date, → ms from now, 0 for the past; null for anything else. */
+/**
+ * Retry-After (RFC 9110 §10.2.3): seconds, fractions accepted, or an HTTP-date, → ms from now, 0 for the past; null for anything else.
+ * Of a list (`1, 2`), which a proxy makes of two lines, the longest wait counts; what cannot be read in it does not.
+ */
 export function parseRetryAfter(value: string, nowEpochMs: EpochMs): number | null {
+  const whole = retryAfterOf(value, nowEpochMs);
+  if (whole !== null || !value.includes(",")) return whole;
+  // The comma of a date stands behind its weekday.
+  const parts = value.split(/(?<!\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\s*),/i).map((part) => retryAfterOf(part, nowEpochMs));
+  return parts.reduce((longest, part) => (part === null ? longest : Math.max(part, longest ?? 0)), null);
+}
+
+function retryAfterOf(value: string, nowEpochMs: EpochMs): number | null {
   const text = value.trim();
   if (/^\d+(?:\.\d+)?$/.test(text)) return Number(text) * 1_000;
   const date = parseHttpDate(text, nowEpochMs);
