@@ -47,10 +47,34 @@ export interface CrawlStatus {
 
 const HOSTS_SHOWN = 10;
 
-function waitingHosts(view: StateView): StatusHost[] {
-  const counts = new Map<string, number>();
-  for (const { standing, request } of view.queue()) if (standing !== "leased") counts.set(request.host, (counts.get(request.host) ?? 0) + 1);
-  return [...counts]
+interface Waiting {
+  readonly byHost: ReadonlyMap<string, number>;
+  /** Counters of redirects whose chain is not over: raised already, their records come with the chain's end. */
+  readonly owed: ReadonlyMap<string, number>;
+}
+
+function waitingOf(view: StateView): Waiting {
+  const byHost = new Map<string, number>();
+  const owed = new Map<string, number>();
+  const raise = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
+  for (const { standing, request } of view.queue()) {
+    if (standing !== "leased") raise(byHost, request.host);
+    for (const { page } of request.rest?.owed ?? []) {
+      if (page === null) continue;
+      raise(owed, `outcome:${page.outcome}`);
+      if (page.status !== null) raise(owed, `status:${page.status}`);
+    }
+  }
+  return { byHost, owed };
+}
+
+/** What has a record, so that the counts are those of `export`. */
+function recorded(tally: ReadonlyMap<string, number>, owed: Waiting["owed"]): ReadonlyMap<string, number> {
+  return new Map([...tally].map(([name, count]) => [name, count - (owed.get(name) ?? 0)] as const).filter(([, count]) => count > 0));
+}
+
+function waitingHosts({ byHost }: Waiting): StatusHost[] {
+  return [...byHost]
     .map(([host, waiting]) => ({ host, waiting }))
     .sort((a, b) => b.waiting - a.waiting)
     .slice(0, HOSTS_SHOWN);
@@ -72,10 +96,11 @@ function limitsOf({ spec }: StateView): string[] {
 
 export function statusOf(view: StateView): CrawlStatus {
   const { counts, elapsedMs, finishReason, running, spec } = view;
+  const waiting = waitingOf(view);
   const moment = { inFlight: counts.leased, requests: 0, waitingFor: null, elapsedMs, loopCpuShare: 0, bottleneck: "nothing", leftOver: new Map() } as const;
   // `as`-free: foldTally reads the tally and what waits, and no more of the counts.
   const full = { ...counts, seen: counts.queued + counts.delayed + counts.leased + counts.done + counts.dropped, robotsLeased: 0, hostsWaiting: 0 };
-  const stats = foldTally({ ...full, control: view.control, tally: view.tally }, moment);
+  const stats = foldTally({ ...full, control: view.control, tally: recorded(view.tally, waiting.owed) }, moment);
   const limitLeft = spec.limits.pages === null ? null : Math.max(0, spec.limits.pages - counts.counted);
   const left = Math.min(counts.queued + counts.delayed + counts.leased, limitLeft ?? Infinity);
   const settledPerMs = elapsedMs > 0 ? (counts.done + counts.dropped) / elapsedMs : 0;
@@ -103,7 +128,7 @@ export function statusOf(view: StateView): CrawlStatus {
     depth: spec.maxDepth === null ? null : counts.level,
     limitLeft,
     etaMs: finishReason !== null || settledPerMs === 0 ? null : Math.round(left / settledPerMs),
-    hosts: waitingHosts(view),
+    hosts: waitingHosts(waiting),
     limits: limitsOf(view),
   };
 }

@@ -124,8 +124,10 @@ test("a problem of a variable or of the file is named after it, and a misspelt v
     "skein.config.json: concurrency: expected a whole number from 1 to 10000, got 0",
     "skein.config.json: maxdepth: no such option; did you mean maxDepth?",
   ]);
-  assert.deepEqual(envSettings({ SKEIN_CONCURENCY: "2", SKEIN_REQUIRE: "redis", PATH: "x" }, table).strange, [
-    "SKEIN_CONCURENCY is not an option; did you mean SKEIN_CONCURRENCY?",
+  const env = { SKEIN_CONCURENCY: "2", SKEIN_QQQQQQ: "1", SKEIN_REQUIRE: "redis", SKEIN_LONG_MINUTES: "1", SKEIN_EMPTY: "", PATH: "x" };
+  assert.deepEqual(envSettings(env, table).strange, [
+    "the variable SKEIN_CONCURENCY is no option and does nothing; did you mean SKEIN_CONCURRENCY?",
+    "the variable SKEIN_QQQQQQ is no option and does nothing",
   ]);
 });
 

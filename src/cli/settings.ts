@@ -16,6 +16,9 @@ export function envName(flagName: string): string {
   return `SKEIN_${flagName.toUpperCase().replaceAll("-", "_")}`;
 }
 
+/** Variables of the same prefix that are for the tests and benchmarks of a checkout (docs of the repository), not for the command. */
+const NO_OPTIONS = new Set(["SKEIN_CONFORMANCE_DIR", "SKEIN_REQUIRE", "SKEIN_LONG_MINUTES", "SKEIN_BENCH_DIR", "SKEIN_UPDATE", "SKEIN_FAULT"]);
+
 /** What the environment sets. An empty variable counts as not set; repeatable options take one value a line. */
 export function envSettings(
   env: Readonly<Record<string, string | undefined>>,
@@ -42,12 +45,12 @@ export function envSettings(
     else given.push({ flag, label, value: value === on });
   }
   const strange = Object.keys(env).flatMap((name) => {
-    if (!name.startsWith("SKEIN_") || known.has(name)) return [];
+    if (!name.startsWith("SKEIN_") || known.has(name) || NO_OPTIONS.has(name) || env[name] === "") return [];
     const near = nearest(
       name.slice("SKEIN_".length),
       [...known.keys()].map((other) => other.slice("SKEIN_".length)),
     );
-    return near === null ? [] : [`${name} is not an option; did you mean SKEIN_${near}?`];
+    return [`the variable ${name} is no option and does nothing${near === null ? "" : `; did you mean SKEIN_${near}?`}`];
   });
   return { given, problems, strange };
 }

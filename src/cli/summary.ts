@@ -31,7 +31,10 @@ export function summaryLines(summary: Summary, readerLeft: boolean, asked: Asked
   const { pages, elapsedMs, pagesPerSecond, bytes, finishReason, retries, slowestHosts, files } = summary;
   const reason = readerLeft ? "ended: the reader of stdout went away" : reasonWords(finishReason, asked.limits);
   const slow = slowestHosts.filter(({ settled }) => settled > 0).sort((a, b) => b.meanLatencyMs - a.meanLatencyMs);
+  const onlyPages = Object.entries(summary.byOutcome).every(([outcome, count]) => count === 0 || outcome === "fetched");
   const rows: [string, string | null][] = [
+    // Every record of the run; the pages of the first line are those fetched or unchanged.
+    ["records", onlyPages ? null : counted(summary.byOutcome)],
     ["status", counted(summary.byStatus)],
     ["failed", counted(summary.byError)],
     ["skipped", counted(summary.bySkipReason)],

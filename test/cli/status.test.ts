@@ -60,6 +60,7 @@ test("the whole text", () => {
     "depth    level 3",
     "left     about 3.0s at the rate so far, and more for what is yet to be found",
     "limit    850 pages left of --limit",
+    "records  fetched 150 · failed 40",
     "status   200 149 · 404 1",
     "failed   timeout 40",
     "skipped  robots 7",

@@ -53,6 +53,7 @@ export function statusLines(status: CrawlStatus): string[] {
     ["depth", depth === null ? null : `level ${depth}`],
     ["left", etaMs === null ? null : `about ${spellElapsed(etaMs)} at the rate so far, and more for what is yet to be found`],
     ["limit", limitLeft === null ? null : `${spellNumber(limitLeft)} pages left of --limit`],
+    ["records", counted(status.byOutcome)],
     ["status", counted(status.byStatus)],
     ["failed", counted(status.byError)],
     ["skipped", counted(status.bySkipReason)],
