@@ -24,6 +24,8 @@ export interface FetchedResponse {
   readonly truncated: boolean;
   /** The `types` option did not want this body. */
   readonly bodySkipped: boolean;
+  /** The body is a stored one (core/cache.ts). Whether the host was asked if it still holds is told by `sinceStartMs`. */
+  readonly fromCache?: true;
 }
 
 /** What every outcome tells of the exchange. */

@@ -53,6 +53,7 @@ export function pageRecord(parts: RecordParts): PageRecord {
   draft.links = extraction === null ? NO_LINKS : extraction.links;
   if (extraction !== null && extraction.images !== null) draft.images = extraction.images;
   draft.attempts = parts.attempts;
+  if (response?.fromCache === true) draft.fromCache = true;
   if (parts.error !== null) draft.error = parts.error;
   draft.fetchedAt = isoTime(parts.facts.startedAt);
   draft.durationMs = Math.round(parts.facts.durationMs);
