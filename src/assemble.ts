@@ -6,17 +6,19 @@ import type { CrawlEvent } from "./core/events.ts";
 import type { Cookie, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
 import { type Logger, silentLog } from "./core/log.ts";
 import type { FingerprintSeed } from "./core/request.ts";
+import type { Scrape } from "./core/scraping.ts";
 import type { Sink } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import { TRAP_LIMITS, TRAP_NAMES } from "./core/traps.ts";
-import type { CrawlHooks, OpenedStore, Parts, Scrape } from "./engine/parts.ts";
-import { decodeText, extractPage } from "./parse/extract.ts";
+import type { CrawlHooks, OpenedStore, Parts } from "./engine/parts.ts";
+import { extractPage } from "./parse/extract.ts";
+import type { Scraper } from "./parse/scrape/define.ts";
+import type { OpenedScraping } from "./parse/scrape/open.ts";
 import { type AdmitRules, createRecentIds } from "./rules/admit.ts";
 import { wantsBody } from "./rules/media-type.ts";
 import { productToken } from "./rules/robots.ts";
 import { compileScope } from "./rules/scope.ts";
 import { createTraps, type Traps } from "./rules/traps.ts";
-import { loadScraper } from "./scraper.ts";
 import { openSinks } from "./sinks/open.ts";
 import { createMemoryFrontier } from "./store/memory.ts";
 import type { FaultPoint } from "./store/sqlite/frontier.ts";
@@ -24,7 +26,10 @@ import { VERSION } from "./version.ts";
 
 /** What a caller may give beside the spec; everything JSON cannot hold. */
 export interface AssembleOptions {
+  /** The textbook's callback. */
   readonly scrape?: Scrape;
+  /** Made by defineScraper; runs in the loop's own thread. */
+  readonly scraper?: Scraper;
   readonly sinks?: readonly Sink[];
   readonly hooks?: CrawlHooks;
   readonly log?: Logger;
@@ -46,6 +51,7 @@ export function frontierConfig(spec: CrawlSpec): FrontierConfig {
   const { delay, concurrency, jitter } = spec.perHost;
   return {
     limitPages: spec.limits.pages,
+    limitItems: spec.limits.items,
     levels: spec.maxDepth !== null && spec.depthMode === "exact",
     order: spec.order,
     perHostConcurrency: concurrency,
@@ -84,7 +90,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   /** A state directory brings its own. */
   let fingerprintSeed: FingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!];
   const site = siteRules(spec);
-  const scraper = scraperOf(spec);
+  const scraping = scrapingOf(spec, options, log);
   const admit: AdmitRules = {
     scope: compileScope(spec.scope, spec.follow, spec.list, [], site.siteOf),
     get seed() {
@@ -137,17 +143,16 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     random,
     log,
     hooks: options.hooks ?? {},
-    scrape: options.scrape ?? scraper.scrape,
+    openScraping: scraping === null ? null : async () => (await scraping.open()).scraping,
     onEvent: options.onEvent ?? (() => undefined),
     admit,
     robotsToken: productToken(userAgent),
     needs: { digest: spec.fields === null || spec.fields.includes("digest") },
     extract: extractPage,
-    decodeText,
     loadSitemaps: () => import("./parse/sitemap.ts"),
     siteOf: site.siteOf,
     async openStore(hooks, use) {
-      await Promise.all([site.load(), scraper.load()]);
+      await site.load();
       const own = options.sinks ?? [];
       const opened = spec.stateDir === null ? openInMemory(hooks, use, own) : await openInDirectory(spec.stateDir, hooks, use, own);
       if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
@@ -211,17 +216,41 @@ function trapsOf(spec: CrawlSpec, startedAt: EpochMs, siteOf: (host: string) => 
   return Object.values(limits).every((limit) => limit === null) ? null : createTraps({ ...limits, startedAt, siteOf });
 }
 
-/** The module named by the spec, loaded before the first request so that a mistake in it ends the crawl at its start. */
-function scraperOf({ scraper }: CrawlSpec): { readonly scrape: Scrape | null; load(): Promise<void> } {
-  if (scraper === null) return { scrape: null, load: async () => undefined };
-  let loaded: Scrape | null = null;
+/** The user's scraper: a module, a closure, or selectors. Loaded before the first request, so that a mistake in it ends the crawl at its start. Null: there is none. */
+function scrapingOf(spec: CrawlSpec, { scrape, scraper }: AssembleOptions, log: Logger): { open(): Promise<OpenedScraping> } | null {
+  const given = [spec.scraper !== null, scrape !== undefined, scraper !== undefined, Object.keys(spec.extract).length > 0].filter(Boolean).length;
+  if (given === 0) return null;
+  if (given > 1) {
+    const message = "give one of them only: a scraper module, a scraper or scrape function, or fields to extract";
+    throw new CrawlError("invalid-options", `scraper: ${message}`, { problems: [{ option: "scraper", message }] });
+  }
+  let opened: Promise<OpenedScraping> | null = null;
   return {
-    scrape: (url, html) => loaded?.(url, html),
-    async load() {
-      loaded = await loadScraper(scraper, process.cwd());
+    open() {
+      opened ??= import("./parse/scrape/open.ts").then(({ openScraping }) =>
+        openScraping({
+          file: spec.scraper,
+          scrape: scrape ?? null,
+          scraper: scraper ?? null,
+          extract: spec.extract,
+          cwd: process.cwd(),
+          workers: spec.parseWorkers,
+          parseTimeoutMs: spec.parseTimeout,
+          concurrency: spec.concurrency,
+          library: {
+            skein: new URL(`./index.${SUFFIX}`, import.meta.url),
+            testing: new URL(`./testing${SUFFIX === "ts" ? "/index" : ""}.${SUFFIX}`, import.meta.url),
+          },
+          log,
+        }),
+      );
+      return opened;
     },
   };
 }
+
+/** Sources in the checkout, or the build. */
+const SUFFIX = import.meta.url.endsWith(".ts") ? "ts" : "js";
 
 /** Reads a cookie file; lines that are wrong are logged by number, a file that cannot be read is the user's to mend. */
 async function readCookies(file: string, log: Logger): Promise<readonly Cookie[]> {

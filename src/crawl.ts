@@ -4,7 +4,7 @@ import type { CrawlStats, FinishReason, StopMode, Summary } from "./core/events.
 import type { PageRecord } from "./core/records.ts";
 import { type CrawlSpecInput, parseSpec } from "./core/spec.ts";
 import type { SeedLines } from "./engine/feed.ts";
-import { createReader, type Reader } from "./engine/output.ts";
+import { createReader, type Item, type Reader } from "./engine/output.ts";
 import { type Session, startSession } from "./engine/session.ts";
 import { expandBraces } from "./rules/seeds.ts";
 import { checkDistinct } from "./sinks/open.ts";
@@ -30,6 +30,8 @@ export interface StopRequest {
  * Not iterated, it runs at its own pace: await `done`.
  */
 export interface CrawlRun extends AsyncIterable<PageRecord>, AsyncDisposable {
+  /** The items of a scraper as their pages settle, each with `_meta` unless that is off; holds the crawl back as the pages do. */
+  items(): AsyncIterable<Item>;
   /** Resolves when the stop is under way; `done` tells when it is over. Lifts a pause. */
   stop(request?: StopRequest): Promise<void>;
   /** No request starts any more until `resume`; what is in flight is finished. */
@@ -46,12 +48,13 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
   const listed = typeof seeds === "string" ? [seeds] : Array.isArray(seeds) ? seeds : null;
   const spec = parseSpec({ ...rest, seeds: listed ?? [] });
   checkDistinct(spec);
-  let reader: Reader | null = null;
+  let pages: Reader<PageRecord> | null = null;
+  let items: Reader<Item> | null = null;
   let session: Session | null = null;
 
   function begin(): Session {
     if (session !== null) return session;
-    const started = startSession(assemble(spec, options), expanded(listed === null ? seeds : spec.seeds), () => reader);
+    const started = startSession(assemble(spec, options), expanded(listed === null ? seeds : spec.seeds), { pages: () => pages, items: () => items });
     session = started;
     // Whoever awaits `done` sees the failure; a reader sees it from `next`.
     started.done.catch(() => undefined);
@@ -61,6 +64,11 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
     void started.done.catch(() => undefined).finally(() => options.signal?.removeEventListener("abort", onAbort));
     return started;
   }
+
+  const leave = () =>
+    void begin()
+      .stop("now", "cancelled", "the reader left")
+      .catch(() => undefined);
 
   const run: CrawlRun = {
     async stop(request = {}) {
@@ -73,14 +81,15 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
       return begin().done;
     },
     [Symbol.asyncIterator]() {
-      reader ??= createReader(
-        () =>
-          void begin()
-            .stop("now", "cancelled", "the reader left")
-            .catch(() => undefined),
-      );
+      pages ??= createReader(leave);
       begin();
-      return reader;
+      return pages;
+    },
+    items() {
+      items ??= createReader(leave);
+      begin();
+      const reader = items;
+      return { [Symbol.asyncIterator]: () => reader };
     },
     async [Symbol.asyncDispose]() {
       if (session === null) return;

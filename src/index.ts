@@ -4,8 +4,9 @@ export { CrawlError, type CrawlErrorCode, type OptionProblem } from "./core/erro
 export type { Bottleneck, CrawlEvent, CrawlStats, FinishReason, StopMode, Summary } from "./core/events.ts";
 export type { LogFields, Logger, LogLevel } from "./core/log.ts";
 export type { CharsetSource, EdgeRecord, ErrorCode, Outcome, Output, PageRecord, SkippedRecord, SkipReason } from "./core/records.ts";
+export type { Scrape } from "./core/scraping.ts";
 export type { Sink } from "./core/sink.ts";
 export type { CrawlSpec } from "./core/spec.ts";
 export { type CrawlInput, type CrawlOptions, type CrawlRun, crawl, type StopRequest } from "./crawl.ts";
-export type { CrawlHooks, Scrape } from "./engine/parts.ts";
+export type { CrawlHooks } from "./engine/parts.ts";
 export { VERSION } from "./version.ts";

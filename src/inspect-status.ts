@@ -1,13 +1,20 @@
 /** How a durable crawl stands: counters, rates, what waits, and a guess when it will end. */
 import type { EpochMs } from "./core/clock.ts";
+import type { Bottleneck } from "./core/events.ts";
 import { spellDuration, spellSize } from "./core/units.ts";
-import { foldTally } from "./engine/stats.ts";
+import { bottleneckOf, foldTally } from "./engine/stats.ts";
 import type { StateView } from "./inspect.ts";
 import { reasonWords } from "./rules/reasons.ts";
 
 export interface StatusHost {
   readonly host: string;
   readonly waiting: number;
+}
+
+export interface SlowHost {
+  readonly host: string;
+  readonly settled: number;
+  readonly meanLatencyMs: number;
 }
 
 export interface CrawlStatus {
@@ -41,6 +48,14 @@ export interface CrawlStatus {
   readonly etaMs: number | null;
   /** Hosts with most waiting first. */
   readonly hosts: readonly StatusHost[];
+  /** Of the hosts with the longest queues or the most time spent, those that took longest to answer, slowest first. */
+  readonly slowest: readonly SlowHost[];
+  /** Over the last seconds of a crawl that runs now; null: not known. */
+  readonly recentPagesPerSecond: number | null;
+  /** What limits the speed of a crawl that runs now; null: it does not run, or has not said yet. */
+  readonly bottleneck: Bottleneck | null;
+  /** Null: it had this directory from its start. */
+  readonly beganInMemory: StateView["beganInMemory"];
   /** What the crawl is told not to exceed, as options. */
   readonly limits: readonly string[];
 }
@@ -94,10 +109,30 @@ function limitsOf({ spec }: StateView): string[] {
   ];
 }
 
+const SLOWEST_SHOWN = 5;
+
+function slowestOf({ live }: StateView): SlowHost[] {
+  return (live?.hosts ?? [])
+    .filter(({ settled, meanLatencyMs }) => settled > 0 && meanLatencyMs > 0)
+    .map(({ host, settled, meanLatencyMs }) => ({ host, settled, meanLatencyMs: Math.round(meanLatencyMs) }))
+    .sort((a, b) => b.meanLatencyMs - a.meanLatencyMs)
+    .slice(0, SLOWEST_SHOWN);
+}
+
 export function statusOf(view: StateView): CrawlStatus {
   const { counts, elapsedMs, finishReason, running, spec } = view;
   const waiting = waitingOf(view);
-  const moment = { inFlight: counts.leased, requests: 0, waitingFor: null, elapsedMs, loopCpuShare: 0, bottleneck: "nothing", leftOver: new Map() } as const;
+  const live = running && finishReason === null ? view.live : null;
+  const moment = {
+    inFlight: counts.leased,
+    requests: 0,
+    waitingFor: null,
+    elapsedMs,
+    loopCpuShare: 0,
+    scraping: null,
+    bottleneck: "nothing",
+    leftOver: new Map(),
+  } as const;
   // `as`-free: foldTally reads the tally and what waits, and no more of the counts.
   const full = { ...counts, seen: counts.queued + counts.delayed + counts.leased + counts.done + counts.dropped, robotsLeased: 0, hostsWaiting: 0 };
   const stats = foldTally({ ...full, control: view.control, tally: recorded(view.tally, waiting.owed) }, moment);
@@ -129,6 +164,13 @@ export function statusOf(view: StateView): CrawlStatus {
     limitLeft,
     etaMs: finishReason !== null || settledPerMs === 0 ? null : Math.round(left / settledPerMs),
     hosts: waitingHosts(waiting),
+    slowest: slowestOf(view),
+    recentPagesPerSecond: live?.pagesPerSecond ?? null,
+    bottleneck:
+      live === null
+        ? null
+        : bottleneckOf({ inFlight: counts.leased, requests: 0, waitingFor: live.waitingFor, scraping: null }, spec.concurrency, live.loopCpuShare),
+    beganInMemory: view.beganInMemory,
     limits: limitsOf(view),
   };
 }

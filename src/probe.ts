@@ -4,9 +4,10 @@ import type { Frontier, RobotsState } from "./core/frontier.ts";
 import type { Logger } from "./core/log.ts";
 import type { Exchange, Fetcher, FetchOutcome, ResponseHeaders } from "./core/outcome.ts";
 import type { Extraction } from "./core/page.ts";
-import type { ErrorCode, PageRecord } from "./core/records.ts";
+import type { BadItem, ErrorCode, PageRecord } from "./core/records.ts";
+import type { Scraped, Scraping } from "./core/scraping.ts";
 import type { CrawlSpec } from "./core/spec.ts";
-import type { Parts, Scrape } from "./engine/parts.ts";
+import type { Parts } from "./engine/parts.ts";
 import { startSession } from "./engine/session.ts";
 import { type RobotsVerdictView, verdictOf } from "./probe-verdict.ts";
 import { parseUrl } from "./rules/url.ts";
@@ -49,21 +50,29 @@ export interface PageProbe {
   readonly links: readonly ProbeLink[];
   /** References that are no URLs a crawl could ask for, as written. */
   readonly rejected: readonly { readonly href: string; readonly reason: string }[];
-  /** What the scraper returned, resolved where it is a URL; null without a scraper. */
-  readonly scraped: readonly string[] | null;
+  /** What the scraper said of the page; null without a scraper, or when it failed. */
+  readonly scraped: ScrapedView | null;
   readonly retries: number;
 }
 
-export interface ProbeOptions extends Pick<AssembleOptions, "log" | "world"> {
-  readonly scrape?: Scrape;
+/** References are resolved where they are URLs. */
+export interface ScrapedView {
+  readonly links: readonly string[];
+  readonly follows: readonly { readonly url: string; readonly handler: string | null; readonly series?: string; readonly index?: number }[];
+  readonly items: readonly { readonly type: string; readonly item: unknown }[];
+  readonly badItems: readonly BadItem[];
+  readonly stop: Scraped["stop"];
+  readonly stopSeries: boolean;
 }
+
+export type ProbeOptions = Pick<AssembleOptions, "log" | "world" | "scrape" | "scraper">;
 
 /** What a probe notes while the crawl of one page goes by. */
 interface Notes {
   readonly exchanges: ProbeExchange[];
   readonly robots: Map<string, RobotsState>;
   extraction: Extraction | null;
-  scraped: string[] | null;
+  scraped: Scraped | null;
   record: PageRecord | null;
   retries: number;
 }
@@ -77,8 +86,8 @@ function onePage(spec: CrawlSpec): CrawlSpec {
     scope: { ...spec.scope, include: [], exclude: [] },
     follow: [],
     list: [],
-    limits: { ...spec.limits, pages: null, time: null, bytes: null, errors: null },
-    ...{ stateDir: null, sitemaps: [], scraper: null, outputs: [], pagesFile: null, skippedFile: null, linksFile: null, fields: null, print: "pages" },
+    limits: { ...spec.limits, pages: null, items: null, time: null, bytes: null, errors: null },
+    ...{ stateDir: null, sitemaps: [], outputs: [], pagesFile: null, skippedFile: null, linksFile: null, fields: null, print: "pages" },
   };
 }
 
@@ -130,21 +139,41 @@ function watchedFrontier(frontier: Frontier, notes: Notes, log: Logger): Frontie
   };
 }
 
-function watchedScrape(scrape: Scrape, notes: Notes): Scrape {
-  return async (url, html) => {
-    const links = [...((await scrape(url, html)) ?? [])].map(String);
-    notes.scraped = links.map((href) => {
-      const parsed = parseUrl(href, url);
-      return "reject" in parsed ? href : parsed.url;
-    });
-    return links;
+function watchedScraping(scraping: Scraping, notes: Notes): Scraping {
+  return {
+    ...scraping,
+    async run(task) {
+      const outcome = await scraping.run(task);
+      if (outcome.kind === "scraped") notes.scraped = outcome.scraped;
+      return outcome;
+    },
   };
 }
 
-function watchedParts(parts: Parts, scrape: Scrape | undefined, notes: Notes): Parts {
+function scrapedView(scraped: Scraped, base: string): ScrapedView {
+  const resolved = (href: string): string => {
+    const parsed = parseUrl(href, base);
+    return "reject" in parsed ? href : parsed.url;
+  };
+  return {
+    links: (scraped.links ?? []).map(resolved),
+    follows: scraped.follows.map(({ href, handler, series, index }) => ({
+      url: resolved(href),
+      handler,
+      ...(series === null ? {} : { series, index: index ?? 0 }),
+    })),
+    items: scraped.items.map(({ type, json }) => ({ type, item: JSON.parse(json) })),
+    badItems: scraped.badItems,
+    stop: scraped.stop,
+    stopSeries: scraped.stopSeries,
+  };
+}
+
+function watchedParts(parts: Parts, notes: Notes): Parts {
+  const { openScraping } = parts;
   return {
     ...parts,
-    scrape: scrape === undefined ? null : watchedScrape(scrape, notes),
+    openScraping: openScraping === null ? null : async () => watchedScraping(await openScraping(), notes),
     openFetcher: async () => watchedFetcher(await parts.openFetcher(), notes),
     async openStore(hooks, use) {
       const opened = await parts.openStore(hooks, use);
@@ -168,8 +197,8 @@ function watchedParts(parts: Parts, scrape: Scrape | undefined, notes: Notes): P
 export async function probePage(spec: CrawlSpec, url: string, options: ProbeOptions = {}): Promise<PageProbe> {
   const notes: Notes = { exchanges: [], robots: new Map(), extraction: null, scraped: null, record: null, retries: 0 };
   const own = onePage(spec);
-  const parts = watchedParts(assemble(own, options), options.scrape, notes);
-  await startSession(parts, [url], () => null).done;
+  const parts = watchedParts(assemble(own, options), notes);
+  await startSession(parts, [url]).done;
   const { record, extraction } = notes;
   const good = record?.outcome === "fetched" && extraction !== null;
   return {
@@ -180,7 +209,7 @@ export async function probePage(spec: CrawlSpec, url: string, options: ProbeOpti
     base: good ? (extraction.base ?? record.url) : null,
     links: (record?.links ?? []).map((link) => (extraction?.nofollow?.has(link) ? { url: link, nofollow: true } : { url: link })),
     rejected: good ? extraction.rejected : [],
-    scraped: options.scrape === undefined ? null : (notes.scraped ?? []),
+    scraped: notes.scraped === null ? null : scrapedView(notes.scraped, extraction?.base ?? record?.url ?? url),
     retries: notes.retries,
   };
 }

@@ -34,7 +34,7 @@ export function spellRate(perSecond: number): string {
 }
 
 /** What holds the crawl back, and what could be done. */
-const LIMITED_BY: Readonly<Record<Bottleneck, string>> = {
+export const LIMITED_BY: Readonly<Record<Bottleneck, string>> = {
   concurrency: "limited by --concurrency",
   "per-host": "limited by --per-host",
   delay: "limited by the delay per host",
@@ -42,6 +42,7 @@ const LIMITED_BY: Readonly<Record<Bottleneck, string>> = {
   robots: "waiting for robots.txt",
   rate: "limited by --rate",
   cpu: "limited by the CPU",
+  parse: "limited by parsing: downloads wait",
   network: "limited by the network",
   output: "limited by the output's reader",
   nothing: "",

@@ -36,7 +36,7 @@ export type CrawlEvent =
   | { readonly kind: "finished"; readonly summary: Summary };
 
 /** What limits the speed now, in words for the progress line. */
-export type Bottleneck = "concurrency" | "per-host" | "delay" | "back-off" | "robots" | "rate" | "cpu" | "network" | "output" | "nothing";
+export type Bottleneck = "concurrency" | "per-host" | "delay" | "back-off" | "robots" | "rate" | "cpu" | "parse" | "network" | "output" | "nothing";
 
 export interface CrawlStats {
   readonly elapsedMs: number;
@@ -46,6 +46,9 @@ export interface CrawlStats {
   readonly queued: number;
   readonly inFlight: number;
   readonly failed: number;
+  /** Written so far, and refused by their schema. */
+  readonly items: number;
+  readonly badItems: number;
   readonly bytes: number;
   readonly bytesDecoded: number;
   readonly byStatus: Readonly<Record<string, number>>;
@@ -57,6 +60,10 @@ export interface CrawlStats {
   readonly requests: number;
   /** Share of one core the loop's thread used, 0 … 1. */
   readonly loopCpuShare: number;
+  /** Share of one core that each parse worker used on average, 0 … 1; null: there are none. */
+  readonly parseCpuShare: number | null;
+  /** Pages fetched that wait for a parse worker. */
+  readonly waitingForParse: number;
   readonly bottleneck: Bottleneck;
 }
 

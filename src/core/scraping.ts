@@ -4,6 +4,9 @@ import type { ValueChange } from "./frontier.ts";
 import type { LogLevel } from "./log.ts";
 import type { BadItem, ItemRecord } from "./records.ts";
 
+/** The textbook's callback: what it returns is added to the page's own links. */
+export type Scrape = (url: string, html: string) => Iterable<string> | void | Promise<Iterable<string> | void>;
+
 /** A fetched page on its way to the scraper. */
 export interface ScrapeTask {
   /** Canonical URL of the page, without fragment. */

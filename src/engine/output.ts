@@ -7,20 +7,41 @@ import type { Gate } from "./run.ts";
 /** Records kept for a reader before the crawl waits for it. */
 const READER_BACKLOG = 128;
 
-/** The pages of a run as its reader pulls them; what is not read holds the crawl back. */
-export interface Reader extends AsyncIterator<PageRecord> {
+/** The pages or the items of a run as their reader pulls them; what is not read holds the crawl back. */
+export interface Reader<T> extends AsyncIterator<T> {
   readonly gate: Gate;
-  push(page: PageRecord): void;
+  push(record: T): void;
   end(failure: { readonly error: unknown } | null): void;
 }
 
-export function createReader(onReturn: () => void): Reader {
-  let backlog: PageRecord[] = [];
+/** Who reads a run. Null: nobody does. */
+export interface Readers {
+  readonly pages: () => Reader<PageRecord> | null;
+  readonly items: () => Reader<Item> | null;
+}
+
+/** An item as a program gets it: the scraper's fields, and `_meta` unless that is off. */
+export type Item = Readonly<Record<string, unknown>>;
+
+/** What somebody reads is read fast enough. */
+export function gateOf({ pages, items }: Readers, sinks: readonly Gate[]): Gate {
+  const gates = (): Gate[] => [pages()?.gate, items()?.gate, ...sinks].filter((gate) => gate !== undefined);
+  return {
+    open: () => gates().every((gate) => gate.open()),
+    onOpen(callback) {
+      for (const gate of gates()) if (!gate.open()) return gate.onOpen(callback);
+      callback();
+    },
+  };
+}
+
+export function createReader<T>(onReturn: () => void): Reader<T> {
+  let backlog: T[] = [];
   let at = 0;
-  let waiting: { resolve: (result: IteratorResult<PageRecord>) => void; reject: (error: unknown) => void } | null = null;
+  let waiting: { resolve: (result: IteratorResult<T>) => void; reject: (error: unknown) => void } | null = null;
   let over: { readonly failure: { readonly error: unknown } | null } | null = null;
   let opened: (() => void) | null = null;
-  const DONE: IteratorResult<PageRecord> = { done: true, value: undefined };
+  const DONE: IteratorResult<T> = { done: true, value: undefined };
 
   return {
     gate: {
@@ -29,13 +50,13 @@ export function createReader(onReturn: () => void): Reader {
         opened = callback;
       },
     },
-    push(page) {
+    push(record) {
       if (over !== null) return;
       if (waiting !== null) {
         const { resolve } = waiting;
         waiting = null;
-        resolve({ done: false, value: page });
-      } else backlog.push(page);
+        resolve({ done: false, value: record });
+      } else backlog.push(record);
     },
     end(failure) {
       if (over !== null) return;
@@ -94,19 +115,32 @@ export function flattened(outputs: readonly Output[]): readonly Output[] {
 export function createWriter(
   parts: Parts,
   sinks: () => readonly Sink[],
-  reader: () => Reader | null,
+  readers: Readers,
   seen: (output: Output) => void,
 ): (outputs: readonly Output[]) => void {
   const { hooks, onEvent } = parts;
   return (outputs) => {
     const flat = flattened(outputs);
     for (const sink of sinks()) sink.write(flat);
-    const to = reader();
+    const pages = readers.pages();
+    const items = readers.items();
     for (const output of flat) {
       seen(output);
-      if (output.page !== null && output.listed) to?.push(output.page);
+      if (output.page !== null && output.listed) pages?.push(output.page);
+      if (output.items !== undefined && (items !== null || hooks.onItem !== undefined)) {
+        for (const { type, key, json } of output.items) {
+          const item = itemOf(json, output, parts.spec.meta);
+          items?.push(item);
+          hooks.onItem?.(item, { type, key });
+        }
+      }
       if (hooks.onSkip !== undefined) for (const { value } of output.skipped) hooks.onSkip(value);
       onEvent({ kind: "settled", output });
     }
   };
+}
+
+function itemOf(json: string, { page }: Output, meta: boolean): Item {
+  const fields = JSON.parse(json) as Item; // the text of one object (core/records.ts)
+  return page === null || !meta ? fields : { ...fields, _meta: { url: page.url, depth: page.depth, fetchedAt: page.fetchedAt } };
 }

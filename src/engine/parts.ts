@@ -3,16 +3,14 @@ import type { Clock } from "../core/clock.ts";
 import type { CrawlEvent, FinishReason } from "../core/events.ts";
 import type { Frontier, FrontierHooks } from "../core/frontier.ts";
 import type { Logger } from "../core/log.ts";
-import type { FetchedResponse, Fetcher } from "../core/outcome.ts";
+import type { Fetcher } from "../core/outcome.ts";
 import type { ExtractPage } from "../core/page.ts";
 import type { Origin } from "../core/request.ts";
+import type { Scraping } from "../core/scraping.ts";
 import type { Sink } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import type { AdmitRules } from "../rules/admit.ts";
 import type { NormalUrl } from "../rules/url.ts";
-
-/** The textbook's callback: what it returns is added to the page's own links. */
-export type Scrape = (url: string, html: string) => Iterable<string> | void | Promise<Iterable<string> | void>;
 
 /** Called by the run as it goes. What one throws ends the crawl. */
 export interface CrawlHooks {
@@ -43,6 +41,8 @@ export interface CrawlHooks {
     readonly attempt: number;
     readonly afterMs: number;
   }) => void;
+  /** Each item as it is written, with `_meta` unless that is off. */
+  readonly onItem?: (item: Readonly<Record<string, unknown>>, about: { readonly type: string; readonly key: string | null }) => void;
 }
 
 /** What parse/sitemap.ts does, as far as the loop knows it. */
@@ -91,7 +91,8 @@ export interface Parts {
   readonly random: () => number;
   readonly log: Logger;
   readonly hooks: CrawlHooks;
-  readonly scrape: Scrape | null;
+  /** Loads the user's scraper and starts what runs it; absent: there is none. Throws CrawlError `invalid-options`. */
+  readonly openScraping: (() => Promise<Scraping>) | null;
   readonly onEvent: (event: CrawlEvent) => void;
   readonly admit: AdmitRules;
   readonly robotsToken: string;
@@ -102,7 +103,6 @@ export interface Parts {
   readonly loadSitemaps: () => Promise<SitemapTools>;
   /** Registrable domain of a host, or the host itself. */
   readonly siteOf: (host: string) => string;
-  readonly decodeText: (body: Uint8Array, contentType: string | null) => { readonly text: string };
   /** Opens frontier and sinks; `hooks` are the engine's, `use` is told of the sinks before anything can be written to them. */
   readonly openStore: (hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void) => Promise<OpenedStore>;
   readonly openFetcher: () => Promise<Fetcher>;
@@ -117,9 +117,4 @@ export interface Parts {
     readonly movedSeeds: string[];
     readonly guessed: Set<Origin>;
   };
-}
-
-/** A page body as text is what `scrape` wants; other types are not handed to it. */
-export function isTextual(response: FetchedResponse): boolean {
-  return !response.bodySkipped && response.body.byteLength > 0;
 }

@@ -2,13 +2,15 @@
 import type { Timer } from "../core/clock.ts";
 import { assertNever } from "../core/errors.ts";
 import type { FinishReason, StopMode } from "../core/events.ts";
-import type { Claim, Frontier, Lease, Settled, Token, WaitCause } from "../core/frontier.ts";
+import type { Claim, Frontier, Lease, Settled, Token, ValueChange, WaitCause } from "../core/frontier.ts";
 import type { Exchange, Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
+import type { Scraping, ScrapingView } from "../core/scraping.ts";
 import { createTokenMap } from "../rules/token-map.ts";
 import type { Concluded } from "./concluded.ts";
 import { createRenewal } from "./leases.ts";
 import type { Parts } from "./parts.ts";
+import type { Values } from "./values.ts";
 import { createVisitor } from "./visit.ts";
 
 /** Pages that wait for their settle step before it is taken without waiting for the loop to go idle. */
@@ -26,7 +28,9 @@ export interface LoopView {
   readonly inFlight: number;
   readonly requests: number;
   /** Why the last claim gave less than it was asked for; null: it gave all. */
-  readonly waitingFor: WaitCause | "paused" | "output" | null;
+  readonly waitingFor: WaitCause | "paused" | "output" | "parse" | null;
+  /** Null: there is no scraper. */
+  readonly scraping: ScrapingView | null;
 }
 
 export interface Loop {
@@ -43,22 +47,34 @@ export interface LoopInput {
   readonly parts: Parts;
   readonly frontier: Frontier;
   readonly fetcher: Fetcher;
+  readonly scraping: Scraping | null;
+  readonly values: Values;
   readonly gate: Gate;
   readonly afterSettle: () => FinishReason | null;
   readonly onLimit: (reason: FinishReason) => Promise<void>;
+  /** Changes of values that were settled with a page. */
+  readonly onValues: (changes: readonly ValueChange[]) => Promise<void>;
 }
 
 /** What a stop of each mode is to the frontier. */
 export const CONTROL: Readonly<Record<StopMode, "finish" | "drain" | "now">> = { queue: "finish", flight: "drain", now: "now" };
 
 export function startLoop(input: LoopInput): Loop {
-  const { parts, frontier, fetcher, gate } = input;
+  const { parts, frontier, fetcher, scraping, values, gate } = input;
   const { clock, spec } = parts;
-  const visitor = createVisitor(parts, fetcher, async (requests) => {
-    await frontier.add(requests);
-    wakeSoon();
+  const visitor = createVisitor({
+    parts,
+    fetcher,
+    scraping,
+    values,
+    async add(requests) {
+      await frontier.add(requests);
+      wakeSoon();
+    },
   });
+  /** What is held: an exchange under way, or null for a page that was fetched and is read (by the scraper, as a sitemap). */
   const inFlight = createTokenMap<Exchange | null>();
+  let reading = 0;
   let pages: Settled[] = [];
   let links: CrawlRequest[] = [];
   let started: { token: Token; at: number }[] = [];
@@ -102,7 +118,9 @@ export function startLoop(input: LoopInput): Loop {
   }
 
   function conclude(concluded: Concluded): void {
-    inFlight.delete(concluded.settled.token);
+    const { token } = concluded.settled;
+    if (inFlight.get(token) === null) reading--;
+    inFlight.delete(token);
     pages.push(concluded.settled);
     for (const link of concluded.links) links.push(link);
     if (pages.length >= MAX_BATCH) wake();
@@ -141,6 +159,9 @@ export function startLoop(input: LoopInput): Loop {
         const result = visitor.after(lease, outcome);
         if (result instanceof Promise) {
           inFlight.set(token, null);
+          reading++;
+          // A slot is free: a page that is read holds none.
+          wakeSoon();
           result.then(conclude, fail);
         } else conclude(result);
       } catch (error) {
@@ -166,7 +187,8 @@ export function startLoop(input: LoopInput): Loop {
     const found = links;
     pages = [];
     links = [];
-    await frontier.settle(batch, found);
+    const answers = await frontier.settle(batch, found);
+    for (const [i, { values: changes }] of batch.entries()) if (changes !== undefined && answers[i] === "applied") await input.onValues(changes);
     const reason = input.afterSettle();
     if (reason !== null) await input.onLimit(reason);
   }
@@ -189,13 +211,19 @@ export function startLoop(input: LoopInput): Loop {
   function abortAll(): void {
     aborting = true;
     fetcher.abortAll();
+    scraping?.abort();
   }
 
   /** One claim; answers how long to wait, 0 for "again at once", null when all is done. */
   async function claimOnce(): Promise<number | null> {
-    const free = Math.min(spec.concurrency - inFlight.size, MAX_CLAIM);
+    const free = Math.min(spec.concurrency - (inFlight.size - reading), MAX_CLAIM);
     if (free <= 0) {
       waitingFor = null;
+      return Infinity;
+    }
+    if (scraping?.full()) {
+      waitingFor = "parse";
+      scraping.onSpace(wake);
       return Infinity;
     }
     if (!gate.open()) {
@@ -255,6 +283,6 @@ export function startLoop(input: LoopInput): Loop {
       wake();
     },
     wake,
-    view: () => ({ inFlight: inFlight.size, requests, waitingFor }),
+    view: () => ({ inFlight: inFlight.size - reading, requests, waitingFor, scraping: scraping?.view() ?? null }),
   };
 }

@@ -4,14 +4,17 @@ import type { Frontier, FrontierCounts } from "../core/frontier.ts";
 import type { Fetcher } from "../core/outcome.ts";
 import type { Output, PageRecord } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
+import type { Scraping } from "../core/scraping.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import { makeSkip } from "../rules/admit.ts";
+import { RUN_STOP } from "../rules/values.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
-import { createWriter, type Reader } from "./output.ts";
+import { createWriter, gateOf, type Readers } from "./output.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord } from "./record.ts";
 import { CONTROL, type Loop, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
+import { createValues, type Values } from "./values.ts";
 
 export interface Session {
   readonly done: Promise<Summary>;
@@ -21,24 +24,28 @@ export interface Session {
   stats(): Promise<CrawlStats>;
 }
 
-export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reader | null): Session {
+const NO_READERS: Readers = { pages: () => null, items: () => null };
+
+export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = NO_READERS): Session {
   const { clock, spec } = parts;
   const startedAt = clock.now();
   const cpuAtStart = performance.eventLoopUtilization();
   let frontier: Frontier | null = null;
   let fetcher: Fetcher | null = null;
   let loop: Loop | null = null;
+  let scraping: Scraping | null = null;
   let ending: { readonly mode: StopMode; readonly reason: FinishReason; readonly detail: string | null } | null = null;
   let finishedAt: number | null = null;
   /** Stopped, or the loop has ended: seeds that are still to come are not read. */
   const halted = createLatch();
   let lastCounts: FrontierCounts | null = null;
-  const seen = { seeds: 0, bytes: 0, failed: 0, leftOver: new Map<string, number>() };
+  const seen = { seeds: 0, bytes: 0, failed: 0, items: 0, leftOver: new Map<string, number>() };
   let sinks: readonly Sink[] = [];
   let elapsedBeforeMs = 0;
 
   /** Everything that was written, once. */
-  function note({ page }: Output): void {
+  function note({ page, items }: Output): void {
+    if (items !== undefined) seen.items += items.length;
     if (page === null) return;
     seen.bytes += page.bytes;
     if (page.outcome === "failed") seen.failed++;
@@ -46,7 +53,8 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
 
   function limitReached(): FinishReason | null {
     if (ending !== null) return null;
-    const { bytes, errors } = spec.limits;
+    const { bytes, errors, items } = spec.limits;
+    if (items !== null && seen.items >= items) return "limit-items";
     if (bytes !== null && seen.bytes >= bytes) return "limit-bytes";
     if (errors !== null && seen.failed > errors) return "limit-errors";
     if (timeIsUp()) return "limit-time";
@@ -78,6 +86,23 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
     loop?.wake();
   }
 
+  /** A stop by the scraper is kept with the page that asked for it, so that a resume obeys it too. */
+  async function obeyScraper(text: string | null): Promise<void> {
+    if (text === null) return;
+    const { mode, reason } = JSON.parse(text) as { mode: StopMode; reason: string | null }; // written by engine/scrape.ts
+    await stop(mode, "stop-condition", reason);
+  }
+
+  /** The run came to a good end: its watermarks hold for the next one, unless something newer may have been missed. */
+  async function keepMarks(store: Frontier, values: Values, left: number): Promise<void> {
+    const handlers = new Set<string>();
+    const first = scraping?.first ?? null;
+    if (left > 0 && first !== null) for await (const { rest } of store.remaining()) handlers.add(rest?.scrape?.handler ?? first);
+    const { changes, held } = values.marks(handlers);
+    if (held !== null) parts.log("warn", "the watermarks stay as they were", { why: held });
+    if (changes.length > 0) await store.setValues(changes);
+  }
+
   /** What a limit or stop left in the queue: skipped lines, and the records that redirect chains still owed. */
   async function leftOver(of: Frontier, write: (outputs: readonly Output[]) => void): Promise<void> {
     const counts = await of.counts();
@@ -107,9 +132,10 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
     let timer: { cancel(): void } | null = null;
     let failure: { readonly error: unknown } | null = null;
     try {
-      const write = createWriter(parts, () => sinks, reader, note);
+      const write = createWriter(parts, () => sinks, readers, note);
       const opening = parts.openFetcher();
       opening.catch(() => undefined); // awaited below; this keeps a failure of the store from leaving it unhandled
+      scraping = (await parts.openScraping?.()) ?? null;
       const hooks = {
         write,
         checkpoint: (sync: boolean) => whereSinksStand(sinks, sync),
@@ -125,19 +151,27 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       const before = await store.counts();
       seen.bytes = before.tally.get("bytes") ?? 0;
       seen.failed = before.tally.get("outcome:failed") ?? 0;
+      seen.items = before.tally.get("items") ?? 0;
+      const values = createValues(await store.values(), scraping);
       fetcher = await opening;
       // A resumed run may be past its time, bytes or errors already, and a stop may have come while things were opening: nothing is claimed then.
       const past = limitReached();
       if (past !== null) await stop("flight", past, null);
+      await obeyScraper(values.get(RUN_STOP));
       if (ending !== null) await store.control(CONTROL[ending.mode]);
-      const alwaysOpen = { open: () => true, onOpen: () => undefined };
       loop = startLoop({
         parts,
         frontier: store,
         fetcher,
-        gate: reader()?.gate ?? alwaysOpen,
+        scraping,
+        values,
+        gate: gateOf(readers, []),
         afterSettle: limitReached,
         onLimit: (reason) => stop("flight", reason, null),
+        async onValues(changes) {
+          values.apply(changes);
+          if (changes.some(({ key }) => key === RUN_STOP)) await obeyScraper(values.get(RUN_STOP));
+        },
       });
       if (spec.limits.time !== null)
         timer = clock.after(Math.max(0, spec.limits.time - elapsedBeforeMs), () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
@@ -155,6 +189,7 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       const reason = finishReason(lastCounts);
       const left = lastCounts.queued + lastCounts.delayed;
       const over = reason !== "interrupted" && reason !== "cancelled";
+      if (reason === "finished" || reason === "stop-condition") await keepMarks(store, values, left);
       const resumeFrom = await opened.finish({ reason, over, elapsedMs: elapsedMs(), left });
       // After the last commit: what is left is listed as skipped, and is no part of what a resume finds.
       if (resumeFrom === null) await leftOver(store, write);
@@ -176,6 +211,7 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
       throw error;
     } finally {
       timer?.cancel();
+      await scraping?.[Symbol.asyncDispose]();
       finishedAt ??= clock.now();
       await closeAll(failure);
     }
@@ -185,13 +221,15 @@ export function startSession(parts: Parts, seeds: SeedLines, reader: () => Reade
   async function closeAll(failure: { readonly error: unknown } | null): Promise<void> {
     const results = await Promise.allSettled([...sinks.map((sink) => sink.close()), fetcher?.[Symbol.asyncDispose](), frontier?.[Symbol.asyncDispose]()]);
     const broken = results.find((result) => result.status === "rejected");
-    reader()?.end(failure ?? (broken === undefined ? null : { error: broken.reason }));
+    const end = failure ?? (broken === undefined ? null : { error: broken.reason });
+    readers.pages()?.end(end);
+    readers.items()?.end(end);
     if (failure === null && broken !== undefined) throw broken.reason;
   }
 
   async function stats(): Promise<CrawlStats> {
     const counts = lastCounts ?? (await frontier?.counts()) ?? null;
-    const view = loop?.view() ?? { inFlight: 0, requests: 0, waitingFor: null };
+    const view = loop?.view() ?? { inFlight: 0, requests: 0, waitingFor: null, scraping: null };
     const loopCpuShare = performance.eventLoopUtilization(cpuAtStart).utilization;
     return foldTally(counts, {
       elapsedMs: elapsedMs(),

@@ -32,6 +32,8 @@ export function foldTally(counts: FrontierCounts | null, moment: Moment): CrawlS
     queued: (counts?.queued ?? 0) + (counts?.delayed ?? 0),
     inFlight: moment.inFlight,
     failed: byOutcome["failed"] ?? 0,
+    items: plain["items"] ?? 0,
+    badItems: plain["badItems"] ?? 0,
     bytes: plain["bytes"] ?? 0,
     bytesDecoded: plain["bytesDecoded"] ?? 0,
     byStatus: groups["status"]!,
@@ -42,6 +44,8 @@ export function foldTally(counts: FrontierCounts | null, moment: Moment): CrawlS
     retries: plain["retries"] ?? 0,
     requests: moment.requests,
     loopCpuShare: moment.loopCpuShare,
+    parseCpuShare: moment.scraping === null || moment.scraping.workers === 0 ? null : moment.scraping.cpuShare,
+    waitingForParse: moment.scraping?.waiting ?? 0,
     bottleneck: moment.bottleneck,
   };
 }
@@ -49,6 +53,7 @@ export function foldTally(counts: FrontierCounts | null, moment: Moment): CrawlS
 /** What would have to change for the crawl to go faster, as far as the loop can tell. */
 export function bottleneckOf(view: LoopView, concurrency: number, loopCpuShare: number): Bottleneck {
   if (view.waitingFor === "output") return "output";
+  if (view.waitingFor === "parse") return "parse";
   if (loopCpuShare > 0.9) return "cpu";
   if (view.inFlight >= concurrency) return "concurrency";
   switch (view.waitingFor) {

@@ -1,18 +1,21 @@
 /** One lease's straight line: verdict, fetch, extract, settlement. Waits for nothing but the fetch and the user's callback; writes nothing. */
 import { assertNever } from "../core/errors.ts";
-import type { Cookie, Lease, RobotsState, Settled, Settlement } from "../core/frontier.ts";
-import type { Exchange, ExchangeFacts, FetchedResponse, Fetcher, FetchOutcome } from "../core/outcome.ts";
-import type { Extraction } from "../core/page.ts";
-import type { ErrorCode, Output, PageRecord } from "../core/records.ts";
+import type { Cookie, Lease, RobotsState } from "../core/frontier.ts";
+import type { Exchange, FetchedResponse, Fetcher, FetchOutcome } from "../core/outcome.ts";
+import type { ErrorCode } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
-import { admitLinks, admitRedirect, admitSeed, makeSkip } from "../rules/admit.ts";
+import type { Scraping } from "../core/scraping.ts";
+import { admitRedirect, admitSeed, makeSkip } from "../rules/admit.ts";
 import { retryDecision } from "../rules/retry.ts";
-import { MAX_URL_LENGTH, parseUrl, resolveLocation } from "../rules/url.ts";
+import { MAX_URL_LENGTH, resolveLocation } from "../rules/url.ts";
 import { type Concluded, resting } from "./concluded.ts";
-import { isTextual, type Parts } from "./parts.ts";
+import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord, skippedOf, tallyOf } from "./record.ts";
 import { createRobotsDesk, type RobotsDesk } from "./robots.ts";
+import { createScrapeDesk, factsOf } from "./scrape.ts";
+import { createSettling, type Facts, NO_LINKS, NO_SKIPS, UNTOUCHED } from "./settling.ts";
 import { createSitemapDesk } from "./sitemaps.ts";
+import type { Values } from "./values.ts";
 
 export interface Visitor {
   /** The verdict that needs no request (robots), or null: go and fetch. */
@@ -24,60 +27,24 @@ export interface Visitor {
   readonly robots: RobotsDesk;
 }
 
-const NO_LINKS: readonly CrawlRequest[] = [];
-const NO_SKIPS: Output["skipped"] = [];
-const UNTOUCHED = { sinceStartMs: null, answer: null, host: null, setCookies: null } as const;
+export interface VisitorInput {
+  readonly parts: Parts;
+  readonly fetcher: Fetcher;
+  /** Null: nobody reads the pages. */
+  readonly scraping: Scraping | null;
+  readonly values: Values;
+  /** Puts requests into the frontier before the settle that ends their page. */
+  readonly add: (requests: readonly CrawlRequest[]) => Promise<void>;
+}
 
-/** `add` puts requests into the frontier before the settle that ends their page. */
-export function createVisitor(parts: Parts, fetcher: Fetcher, add: (requests: readonly CrawlRequest[]) => Promise<void>): Visitor {
-  const { spec, clock, admit } = parts;
+export function createVisitor({ parts, fetcher, scraping, values, add }: VisitorInput): Visitor {
+  const { spec, admit } = parts;
+  const settling = createSettling(parts, scraping?.first ?? null);
+  const { settled, done, refused, failedPage, listed } = settling;
+  const desk = createScrapeDesk(parts, scraping, values, settling);
   const sitemaps = createSitemapDesk(parts);
   const robots = createRobotsDesk(parts, sitemaps.named);
   const extractOptions = { images: spec.images, robotsToken: parts.robotsToken, maxUrlLength: MAX_URL_LENGTH };
-  // Reused results: what is listed depends on the URL alone.
-  const listed = (url: string) => admit.scope.lists(url);
-
-  function settled(
-    lease: Lease,
-    facts: Pick<ExchangeFacts, "sinceStartMs" | "answer" | "host" | "setCookies">,
-    settlement: Settlement,
-    page: PageRecord | null,
-  ): Settled {
-    return {
-      token: lease.token,
-      settlement,
-      sinceStartMs: facts.sinceStartMs,
-      answer: facts.answer,
-      host: facts.host,
-      setCookies: facts.setCookies,
-      newSeeds: null,
-      tally: tallyOf(page),
-    };
-  }
-
-  /** The page's record and those its redirect chain owes, as one settlement. */
-  function done(lease: Lease, facts: ExchangeFacts | null, page: PageRecord, output: Output, links = NO_LINKS): Concluded {
-    const counted = page.outcome === "fetched" || page.outcome === "unchanged";
-    const owed = lease.request.rest?.owed;
-    const settlement: Settlement = { kind: "done", counted, output: owed === undefined || owed.length === 0 ? output : { ...output, owed } };
-    return { settled: settled(lease, facts ?? UNTOUCHED, settlement, page), links };
-  }
-
-  function refused(lease: Lease, outcome: "disallowed" | "failed", error: { code: ErrorCode; message: string } | null, skipped: Output["skipped"]): Concluded {
-    const page = pageRecord({
-      request: lease.request,
-      outcome,
-      status: null,
-      attempts: lease.attempt,
-      facts: { startedAt: clock.epoch(), durationMs: 0 },
-      response: null,
-      extraction: null,
-      error,
-      location: null,
-      digest: false,
-    });
-    return done(lease, null, page, outputOf(page, listed(page.url), skipped));
-  }
 
   function robotsRefusal(lease: Lease, state: RobotsState): Concluded | null {
     switch (state.kind) {
@@ -118,7 +85,7 @@ export function createVisitor(parts: Parts, fetcher: Fetcher, add: (requests: re
   }
 
   /** A bare host was tried as https first: this is how http follows. */
-  function otherScheme(lease: Lease, facts: Pick<ExchangeFacts, "sinceStartMs" | "answer" | "host" | "setCookies">, code: ErrorCode): Concluded | null {
+  function otherScheme(lease: Lease, facts: Facts, code: ErrorCode): Concluded | null {
     const fallback = lease.request.rest?.fallback;
     if (fallback === undefined || code === "blocked-address") return null;
     const next = admitSeed(fallback, admit.seed, "refuse");
@@ -144,29 +111,6 @@ export function createVisitor(parts: Parts, fetcher: Fetcher, add: (requests: re
     }
     const message = outcome.retryable ? `${outcome.message}; ${decision.why}` : outcome.message;
     return failedPage(lease, outcome, outcome.response, { code: outcome.code, message }, outcome.status);
-  }
-
-  function failedPage(
-    lease: Lease,
-    facts: ExchangeFacts,
-    response: FetchedResponse | null,
-    error: { code: ErrorCode; message: string },
-    status: number | null,
-  ): Concluded {
-    const page = pageRecord({
-      request: lease.request,
-      outcome: "failed",
-      status,
-      attempts: lease.attempt + 1,
-      facts,
-      response,
-      extraction: null,
-      error,
-      location: null,
-      digest: false,
-    });
-    const skipped = error.code === "blocked-address" ? skippedOf(lease.request, "private-address", error.message) : undefined;
-    return done(lease, facts, page, outputOf(page, listed(page.url), skipped));
   }
 
   function redirected(lease: Lease, outcome: FetchOutcome & { kind: "redirect" }): Concluded {
@@ -222,26 +166,6 @@ export function createVisitor(parts: Parts, fetcher: Fetcher, add: (requests: re
     const { response } = outcome;
     const good = response.status >= 200 && response.status < 300;
     const extraction = good ? parts.extract(response, request.rest?.sentAs ?? request.url, extractOptions) : null;
-    if (good && parts.scrape !== null && isTextual(response)) return scraped(lease, outcome, extraction);
-    return conclude(lease, outcome, extraction);
-  }
-
-  async function scraped(lease: Lease, outcome: FetchOutcome & { kind: "fetched" }, extraction: Extraction | null): Promise<Concluded> {
-    const { response } = outcome;
-    try {
-      const text = parts.decodeText(response.body, response.contentType).text;
-      const links = await parts.scrape?.(lease.request.url, text);
-      return conclude(lease, outcome, extraction === null || !links ? extraction : withLinks(extraction, links, lease.request.url));
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      parts.log("error", "the scrape function threw", { url: lease.request.url, error: message });
-      return failedPage(lease, outcome, response, { code: "scraper", message }, response.status);
-    }
-  }
-
-  function conclude(lease: Lease, outcome: FetchOutcome & { kind: "fetched" }, extraction: Extraction | null): Concluded {
-    const { request } = lease;
-    const { response } = outcome;
     const page = pageRecord({
       request,
       outcome: "fetched",
@@ -254,17 +178,15 @@ export function createVisitor(parts: Parts, fetcher: Fetcher, add: (requests: re
       location: null,
       digest: parts.needs.digest,
     });
-    const inList = listed(page.url);
-    if (extraction === null) return done(lease, outcome, page, outputOf(page, inList));
-    const nofollow = spec.robots && extraction.robots.includes("nofollow");
-    const admitted = admitLinks(admit, request, extraction, nofollow);
-    const output: Output = { page, listed: inList, skipped: admitted.skipped, found: admitted.found, edges: admitted.edges };
-    return done(lease, outcome, page, output, admitted.requests);
+    const whole = { lease, facts: factsOf(outcome), page, extraction };
+    return good && scraping !== null && isRead(scraping, response) ? desk.scrape(whole, outcome) : desk.conclude(whole, null);
   }
 
   return {
     robots,
     before(lease) {
+      const stopped = desk.behindStop(lease, UNTOUCHED);
+      if (stopped !== null) return stopped;
       if (lease.robots === null) return null;
       const refusal = robotsRefusal(lease, lease.robots);
       return refusal !== null && lease.request.hop === "sitemap" ? sitemaps.refused(lease, "robots.txt does not allow it") : refusal;
@@ -310,18 +232,7 @@ function cookiePairs(cookies: readonly Cookie[] | null): string[] {
   return cookies === null ? [] : cookies.map((cookie) => `${cookie.domain}${cookie.path} ${cookie.name}=${cookie.value}`);
 }
 
-/** Adds the links a scrape callback returned, resolved against the page; what is no URL is a rejected link like any other. */
-function withLinks(extraction: Extraction, more: Iterable<string>, pageUrl: string): Extraction {
-  const links = new Set(extraction.links);
-  const rejected = [...extraction.rejected];
-  const sentAs = new Map(extraction.sentAs ?? []);
-  for (const href of more) {
-    const parsed = parseUrl(String(href), pageUrl);
-    if ("reject" in parsed) rejected.push({ href: String(href).slice(0, 2_000), reason: parsed.reject });
-    else {
-      links.add(parsed.url);
-      if (parsed.sentAs !== null) sentAs.set(parsed.url, parsed.sentAs);
-    }
-  }
-  return { ...extraction, links: [...links], rejected, sentAs: sentAs.size > 0 ? sentAs : null };
+/** Plain functions and selectors read text; a handler decides for itself. */
+function isRead(scraping: Scraping, response: FetchedResponse): boolean {
+  return !response.bodySkipped && (scraping.kind === "handlers" || response.body.byteLength > 0);
 }

@@ -1,10 +1,11 @@
 /** The only door into the frontier: which links, redirect targets and seeds become requests, and why the others do not. Does not fetch, wait or remember. */
+import { hash } from "node:crypto";
 import type { Extraction } from "../core/page.ts";
 import type { EdgeRecord, Once, Output, SkippedRecord, SkipReason } from "../core/records.ts";
 import type { CrawlRequest, FingerprintSeed, Hop, RequestRest } from "../core/request.ts";
 import type { Scope } from "./scope.ts";
 import type { Traps } from "./traps.ts";
-import { fingerprint, hostKeyOf, type NormalUrl, originOf, parseUrl } from "./url.ts";
+import { fingerprint, fingerprintOf, hostKeyOf, type NormalUrl, originOf, parseUrl } from "./url.ts";
 
 /** What admission depends on. One per run. */
 export interface AdmitRules {
@@ -89,9 +90,16 @@ export function makeSkip(seed: FingerprintSeed, skipped: SkippedRecord): Once<Sk
 
 /**
  * The links of a page: those that become requests, and a reason for every other one.
- * The order of the checks decides which reason is given: nofollow, scope, exclude, follow, depth, trap.
+ * The order of the checks decides which reason is given: nofollow, scope, exclude, follow, what the scraper chose, depth, trap.
  */
-export function admitLinks(rules: AdmitRules, from: CrawlRequest, extraction: Extraction, pageNofollow: boolean): Admitted {
+export function admitLinks(
+  rules: AdmitRules,
+  from: CrawlRequest,
+  extraction: Extraction,
+  pageNofollow: boolean,
+  /** A scraper chose what is followed: these URLs, and nothing else. */
+  chosen: ReadonlySet<string> | null = null,
+): Admitted {
   const out: Admitted = { requests: [], skipped: [], found: [], edges: [] };
   const { scope, seed, maxDepth, robots, traps, passed } = rules;
   const depth = from.depth + 1;
@@ -107,6 +115,7 @@ export function admitLinks(rules: AdmitRules, from: CrawlRequest, extraction: Ex
     const marked = nofollow?.has(url) === true;
     if (rules.found) out.found.push({ idHi, idLo, value: url });
     if (rules.edges) out.edges.push(marked ? { from: referrer, to: url, nofollow: true } : { from: referrer, to: url });
+    if (chosen?.has(url)) continue;
     let reason: SkipReason | null = null;
     let rule: string | undefined;
     if (robots && (pageNofollow || marked)) {
@@ -118,7 +127,10 @@ export function admitLinks(rules: AdmitRules, from: CrawlRequest, extraction: Ex
         reason = verdict.reason;
         rule = verdict.rule;
       } else if (!scope.follows(url)) reason = "not-followed";
-      else if (tooDeep) {
+      else if (chosen !== null) {
+        reason = "not-followed";
+        rule = "the scraper did not follow it";
+      } else if (tooDeep) {
         reason = "depth";
         rule = `--depth ${maxDepth}`;
       } else if (traps !== null && !passed.has(idHi, idLo)) {
@@ -188,6 +200,30 @@ export type RedirectVerdict =
   /** The chain ends here with the record `failed`, code `redirect`. */
   | { readonly kind: "broken"; readonly why: string };
 
+/** What a redirect takes along of a request made by a scraper: RFC 9110 §15.4. Credentials stay with the origin that they were meant for. */
+function carriedBy({ url, rest }: CrawlRequest, target: string, status: number): RequestRest {
+  if (rest === null) return NOTHING;
+  const { method = "GET", body, headers, scrape } = rest;
+  const keeps = method === "HEAD" || status === 307 || status === 308 || (method !== "POST" && status !== 303);
+  const gone = (name: string): boolean =>
+    (originOf(url) !== originOf(target) && /^(?:authorization|cookie|proxy-authorization)$/i.test(name)) || (!keeps && /^content-/i.test(name));
+  const kept = headers === undefined ? undefined : Object.fromEntries(Object.entries(headers).filter(([name]) => !gone(name)));
+  return {
+    ...(keeps && method !== "GET" ? { method } : {}),
+    ...(keeps && body !== undefined ? { body } : {}),
+    ...(kept !== undefined && Object.keys(kept).length > 0 ? { headers: kept } : {}),
+    ...(scrape === undefined ? {} : { scrape }),
+  };
+}
+
+const NOTHING: RequestRest = {};
+
+/** What tells requests apart: the URL alone for a plain GET, else method, URL and digest of the body (product contract, section 6). */
+export function identityOf({ url, rest }: Pick<CrawlRequest, "url" | "rest">): string {
+  const { method = "GET", body } = rest ?? NOTHING;
+  return method === "GET" && body === undefined ? url : `${method} ${url} ${body === undefined ? "" : hash("sha256", body, "hex")}`;
+}
+
 /** Redirects followed before the next one fails. */
 export const MAX_REDIRECTS = 20;
 
@@ -223,8 +259,10 @@ export function admitRedirect(
     ...(anyFresh && !back ? { freshCookie: true } : {}),
     ...(fromSeed ? { fromSeed: true } : {}),
     ...(back ? { reopen: true } : {}),
+    ...carriedBy(from, target.url, to.status),
   };
-  const request = makeRequest(target.url, rules.seed, { hop: "redirect", depth: from.depth, referrer: from.referrer, priority: from.priority, rest });
+  const made = makeRequest(target.url, rules.seed, { hop: "redirect", depth: from.depth, referrer: from.referrer, priority: from.priority, rest });
+  const request = rest.method === undefined && rest.body === undefined ? made : { ...made, ...fingerprintOf(identityOf(made), rules.seed) };
   // A trap may lead on by redirects as well as by links.
   const trap = rules.traps?.verdict(target.url, from.referrer, from.depth) ?? null;
   if (trap !== null) return { kind: "outside", url: target.url, reason: "trap", rule: trap.rule };

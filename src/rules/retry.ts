@@ -9,7 +9,7 @@ const BASE_MS = 1_000;
 const CAP_MS = 60_000;
 
 /** Codes that say nothing of passing trouble: trying again cannot help, whatever the fetcher thinks. */
-const FINAL: ReadonlySet<ErrorCode> = new Set(["robots-unavailable", "redirect", "too-large", "parse", "scraper", "crashed", "blocked-address"]);
+const FINAL: ReadonlySet<ErrorCode> = new Set(["robots-unavailable", "redirect", "too-large", "parse", "crashed", "blocked-address"]);
 
 /** A failed try, in the words of FetchOutcome and Lease. */
 export interface FailedTry {

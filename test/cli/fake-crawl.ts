@@ -5,8 +5,20 @@ import type { CrawlInput, CrawlOptions, CrawlRun } from "../../src/crawl.ts";
 
 export function aSummary(more: Partial<Summary> = {}): Summary {
   return {
-    ...{ elapsedMs: 500, pages: 1, pagesPerSecond: 2, queued: 0, inFlight: 0, failed: 0, bytes: 10, bytesDecoded: 10 },
-    ...{ byStatus: {}, byOutcome: {}, byError: {}, bySkipReason: {}, duplicates: 0, retries: 0, requests: 1, loopCpuShare: 0, bottleneck: "nothing" },
+    ...{ elapsedMs: 500, pages: 1, pagesPerSecond: 2, queued: 0, inFlight: 0, failed: 0, items: 0, badItems: 0, bytes: 10, bytesDecoded: 10 },
+    ...{
+      byStatus: {},
+      byOutcome: {},
+      byError: {},
+      bySkipReason: {},
+      duplicates: 0,
+      retries: 0,
+      requests: 1,
+      loopCpuShare: 0,
+      parseCpuShare: null,
+      waitingForParse: 0,
+      bottleneck: "nothing",
+    },
     ...{ finishReason: "finished", detail: null, seeds: 1, seedsReached: 1, slowestHosts: [], files: [], resumeFrom: null },
     ...more,
   };
@@ -64,6 +76,9 @@ export function fakeCrawl(play: (run: FakeRun) => Promise<Partial<Summary>>) {
       resume: () => ask("resume"),
       stats: async () => aSummary(),
       done,
+      items() {
+        throw new Error("not expected");
+      },
       // biome-ignore lint/correctness/useYield: the command line never iterates a run
       async *[Symbol.asyncIterator]() {
         throw new Error("not expected");

@@ -1,8 +1,7 @@
 /** `skein fetch`: one page as the crawler sees it, for people or as one JSON object. */
 import { CrawlError } from "../../core/errors.ts";
-import type { PageProbe, ProbeExchange, probePage } from "../../probe.ts";
+import type { PageProbe, ProbeExchange, probePage, ScrapedView } from "../../probe.ts";
 import type { RobotsVerdictView } from "../../probe-verdict.ts";
-import { loadScraper } from "../../scraper.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
@@ -86,6 +85,32 @@ function robotsRow(probe: PageProbe, obeyed: boolean): string {
   return last === undefined ? "robots.txt was not reached" : verdictWords(last);
 }
 
+/** What a scraper said of the page. */
+function scrapedLines({ links, follows, items, badItems, stop, stopSeries }: ScrapedView): string[] {
+  const place = (series: string | undefined, index: number | undefined) => (series === undefined ? "" : `  ${series} ${index}`);
+  return [
+    ...(links.length > 0 ? section("links of the scraper", links) : []),
+    ...(follows.length > 0
+      ? section(
+          "follows",
+          follows.map(({ url, handler, series, index }) => `${url}${handler === null ? "" : `  ${handler}`}${place(series, index)}`),
+        )
+      : []),
+    ...section(
+      "items",
+      items.map(({ type, item }) => `${type === "items" ? "" : `${type}  `}${JSON.stringify(item)}`),
+    ),
+    ...(badItems.length > 0
+      ? section(
+          "bad items",
+          badItems.map(({ field, message, item }) => `${field === "" ? "item" : field}: ${message}  ${item}`),
+        )
+      : []),
+    ...(stopSeries ? ["", "stops its series"] : []),
+    ...(stop === null ? [] : ["", `stops the crawl (${stop.mode})${stop.reason === null ? "" : `: ${stop.reason}`}`]),
+  ];
+}
+
 /** Lines for people. */
 export function fetchLines(probe: PageProbe, obeyed: boolean): string[] {
   const { record, exchanges } = probe;
@@ -135,7 +160,7 @@ export function fetchLines(probe: PageProbe, obeyed: boolean): string[] {
     );
   }
   if (record?.images !== undefined) lines.push(...section("images", record.images));
-  if (probe.scraped !== null) lines.push(...section("links of the scraper", probe.scraped));
+  if (probe.scraped !== null) lines.push(...scrapedLines(probe.scraped));
   return lines;
 }
 
@@ -149,11 +174,10 @@ export async function fetchCommand(argv: readonly string[], io: Io, load: LoadPr
   const fault = argumentFault(text);
   if (fault !== null) throw usageError(text, fault);
   const { spec } = reading;
-  const file = reading.text("scraper") ?? spec.scraper;
-  const scrape = file === null ? null : await loadScraper(file, io.cwd);
+  const scraper = reading.text("scraper") ?? spec.scraper;
   const { probePage } = await load();
   const retries = reading.isGiven("retry.max") ? spec.retry.max : 0;
-  const probe = await probePage({ ...spec, retry: { ...spec.retry, max: retries } }, text.trim(), { ...(scrape === null ? {} : { scrape }), log: logOf(io) });
+  const probe = await probePage({ ...spec, scraper, retry: { ...spec.retry, max: retries } }, text.trim(), { log: logOf(io) });
   const out = reading.isOn("json") ? JSON.stringify(probe) : fetchLines(probe, spec.robots).map(harmless).join("\n");
   await io.stdout.write(Buffer.from(`${out}\n`));
   const { record } = probe;
