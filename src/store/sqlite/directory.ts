@@ -58,10 +58,10 @@ export interface OpenDirectory extends StateDirectory {
   readonly db: DatabaseSync;
 }
 
-const OURS = /^(?:(?:state|lock)\.db(?:-journal|-wal|-shm)?|\..*)$/;
+const OURS = /^(?:(?:state|lock|cache)\.db(?:-journal|-wal|-shm)?|\..*)$/;
 
 /** With its parents. Not the recursive mkdir of Node, which never returns where a parent exists and takes no folders (/proc), and no signal ends it. */
-function makeFolder(dir: string): void {
+export function makeFolder(dir: string): void {
   if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() === true) return;
   const parent = dirname(dir);
   if (parent !== dir) makeFolder(parent);

@@ -13,6 +13,8 @@ function codeOf(error: unknown): number | null {
   return error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode & 0xff : null;
 }
 
+export const isFull = (error: unknown): boolean => codeOf(error) === FULL;
+
 export const isBusy = (error: unknown): boolean => [BUSY, LOCKED].includes(codeOf(error) ?? 0);
 
 export function held(dir: string, cause: unknown): CrawlError {
@@ -40,6 +42,6 @@ export function unreadable(dir: string, error: unknown): CrawlError {
 /** Wraps what writing a state threw. */
 export function unwritable(dir: string, error: unknown): CrawlError {
   if (error instanceof CrawlError) return error;
-  const why = codeOf(error) === FULL ? "the disk is full" : error instanceof Error ? error.message : String(error);
+  const why = isFull(error) ? "the disk is full" : error instanceof Error ? error.message : String(error);
   return new CrawlError("state-unwritable", `cannot write the state in ${dir}: ${why}; what was written before is whole and can be resumed`, { cause: error });
 }
