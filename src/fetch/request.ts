@@ -11,6 +11,8 @@ import type { Dispatcher } from "./undici.ts";
 
 export interface Requests {
   write(job: Job, proxy: ProxyServer | null): Dispatcher.DispatchOptions;
+  /** Names and values in turn, as they are sent. */
+  headersOf(job: Pick<Job, "host" | "exchange">): HeaderList;
   /** Set-Cookie lines → cookies; null when none of them is one. */
   readCookies(lines: readonly string[], job: Job): readonly Cookie[] | null;
 }
@@ -18,7 +20,7 @@ export interface Requests {
 export function createRequests(options: FetcherOptions, clock: Clock): Requests {
   const cookieReader = createCookieReader();
 
-  function headersOf(job: Job): HeaderList {
+  function headersOf(job: Pick<Job, "host" | "exchange">): HeaderList {
     const { host, exchange } = job;
     const { request, cookies } = exchange;
     // A page over https may link the same host over http: what was meant for the encrypted site is not sent in the clear.
@@ -36,6 +38,7 @@ export function createRequests(options: FetcherOptions, clock: Clock): Requests 
   }
 
   return {
+    headersOf,
     write(job, proxy) {
       const { request } = job.exchange;
       const target = targetOf(request);
@@ -59,6 +62,6 @@ export function createRequests(options: FetcherOptions, clock: Clock): Requests 
   };
 }
 
-function placeOf(job: Job): CookiePlace {
+function placeOf(job: Pick<Job, "host" | "exchange">): CookiePlace {
   return { host: job.host.hostname, path: pathOf(job.exchange.request.url), secure: job.host.secure };
 }

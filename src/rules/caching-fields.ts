@@ -17,8 +17,8 @@ export function fieldOf(fields: Fields, name: string): string | null {
 }
 
 /** A comma, unless it stands in a quoted string; an unfinished one goes to the end. */
-const MEMBERS = /(?:[^",]|"(?:[^"\\]|\\[^])*(?:"|$))+/g;
-const DIRECTIVE = /^([!#$%&'*+\-.^_`|~0-9a-z]+)[ \t]*(?:=[ \t]*([^]*))?$/i;
+const MEMBERS = /(?:[^",]|"(?:[^"\\]|\\.)*(?:"|$))+/gs;
+const DIRECTIVE = /^([!#$%&'*+\-.^_`|~0-9a-z]+)[ \t]*(?:=[ \t]*(.*))?$/is;
 
 /** Members of a list field, trimmed, the empty ones left out (RFC 9110 §5.6.1). */
 export function membersOf(value: string): string[] {
@@ -42,7 +42,7 @@ export function directivesOf(cacheControl: string | null): Directives {
 }
 
 function unquoted(text: string): string {
-  return text.length >= 2 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1).replace(/\\([^])/g, "$1") : text;
+  return text.length >= 2 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1).replace(/\\(.)/gs, "$1") : text;
 }
 
 /** Larger ones mean this (RFC 9111 §1.2.2). */
