@@ -16,6 +16,8 @@ export interface Sink {
    * A sink without it cannot be part of a durable crawl's exactly-once promise (stdout, a user's own).
    */
   checkpoint?(sync: boolean): SinkState;
+  /** Told after the commit of the last checkpoint; at the latest before the close of a run that ended well. */
+  committed?(): void;
   /** Flush, write what the format needs at its end, release the file. Idempotent. */
   close(): Promise<void>;
 }

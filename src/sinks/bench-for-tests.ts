@@ -8,7 +8,7 @@ import type { Output } from "../core/records.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import type { SinkBench } from "../testing/sink-cases.ts";
 import { sqliteSink } from "./sqlite.ts";
-import { linksTable, pagesTable, skippedTable, type Table } from "./tables.ts";
+import { isItems, itemsTable, linksTable, pagesTable, skippedTable, type Table, type TakenItem } from "./tables.ts";
 import { textSink } from "./text.ts";
 
 export const SUFFIXES = ["jsonl", "json", "csv", "jsonl.gz", "json.gz", "csv.gz", "sqlite"] as const;
@@ -17,18 +17,20 @@ export const TABLES: readonly Table<object>[] = [
   pagesTable({ which: "listed", fields: null }),
   skippedTable({ duplicates: true }),
   linksTable(),
+  itemsTable({ types: [{ name: "product", key: "id", columns: null }], meta: true }),
 ];
+export const ITEMS = TABLES.at(-1)!;
 
-const NUMBERS = new Set(["status", "depth", "bytes", "bytesDecoded", "attempts", "durationMs"]);
-const FLAGS = new Set(["truncated", "bodySkipped", "fromCache", "nofollow"]);
-const STRUCTURES = new Set(["redirects", "robots", "links", "images", "error"]);
+const NUMBERS = /^(?:status|_?depth|bytes|bytesDecoded|attempts|durationMs|price|late.*)$/;
+const FLAGS = new Set(["truncated", "bodySkipped", "fromCache", "nofollow", "inStock"]);
+const STRUCTURES = new Set(["redirects", "robots", "links", "images", "error", "tags", "_extra"]);
 
 /** A cell of CSV or SQLite as the record had it. */
 function valueOfCell(column: string, cell: unknown): unknown {
   if (cell === null) return null;
   if (STRUCTURES.has(column)) return JSON.parse(String(cell));
   if (FLAGS.has(column)) return cell === 1 || cell === "true";
-  return NUMBERS.has(column) ? Number(cell) : cell;
+  return NUMBERS.test(column) ? Number(cell) : cell;
 }
 
 function recordsOf(columns: readonly string[], rows: readonly (readonly unknown[])[]): object[] {
@@ -36,6 +38,28 @@ function recordsOf(columns: readonly string[], rows: readonly (readonly unknown[
     assert.equal(row.length, columns.length);
     return Object.fromEntries(columns.map((column, index) => [column, valueOfCell(column, row[index])]));
   });
+}
+
+/** Rows of items as the scraper gave them. */
+function itemsOf(columns: readonly string[], rows: readonly (readonly unknown[])[]): object[] {
+  return recordsOf(columns, rows).map((record) => {
+    // `as`: made just now, with the columns of items.
+    const { _url: url, _depth: depth, _fetchedAt: fetchedAt, _extra, _type, ...fields } = record as Record<string, unknown>;
+    return { ...fields, ...(_extra as object | null), _meta: { url, depth, fetchedAt } };
+  });
+}
+
+/** The items of outputs as an output holds them; in a database by type, a key that comes again in the place of the first. */
+function wantedItems(outputs: readonly Output[], database: boolean): object[] {
+  const rows: { readonly type: string; readonly key: string | null; item: object }[] = [];
+  const take = ({ item: { type, key, json }, page }: TakenItem) => {
+    const item = { ...JSON.parse(json), _meta: { url: page?.url, depth: page?.depth, fetchedAt: page?.fetchedAt } };
+    const before = database && key !== null ? rows.find((row) => row.type === type && row.key === key) : undefined;
+    if (before === undefined) rows.push({ type, key, item });
+    else before.item = item;
+  };
+  for (const output of outputs) itemsTable({ types: [], meta: true }).each(output, take);
+  return (database ? [...Map.groupBy(rows, ({ type }) => type).values()].flat() : rows).map(({ item }) => item);
 }
 
 /** RFC 4180 §2, strictly. An empty cell that is not quoted is null. */
@@ -62,7 +86,20 @@ function textOf(path: string): string {
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(plain);
 }
 
-function databaseRows(path: string, table: string): { columns: string[]; rows: unknown[][] } {
+interface Rows {
+  readonly columns: string[];
+  readonly rows: unknown[][];
+}
+
+/** Every table of a database of items, in the order in which they came to be. */
+function itemRows(path: string): (Rows & { readonly name: string })[] {
+  const db = new DatabaseSync(path);
+  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> '_skein_undo' ORDER BY _rowid_").all();
+  db.close();
+  return tables.map(({ name }) => ({ name: String(name), ...databaseRows(path, String(name)) }));
+}
+
+function databaseRows(path: string, table: string): Rows {
   const db = new DatabaseSync(path);
   try {
     assert.deepEqual({ ...db.prepare("PRAGMA integrity_check").get() }, { integrity_check: "ok" });
@@ -77,19 +114,21 @@ function databaseRows(path: string, table: string): { columns: string[]; rows: u
 /** The records in a finished output. */
 export function readOutput(path: string, table: Table<object>): object[] {
   if (path.endsWith(".sqlite")) {
-    const { columns, rows } = databaseRows(path, table.name);
-    assert.deepEqual(columns, table.columns);
     assert.deepEqual(
       readdirSync(join(path, "..")).filter((name) => /-(wal|shm|journal)$/.test(name)),
       [],
     );
+    if (isItems(table)) return itemRows(path).flatMap(({ columns, rows }) => itemsOf(columns, rows));
+    const { columns, rows } = databaseRows(path, table.name);
+    assert.deepEqual(columns, table.columns);
     return recordsOf(columns, rows);
   }
   const text = textOf(path);
   const format = /\.(jsonl|json|csv)(?:\.gz)?$/.exec(path)?.[1];
   if (format === "json") return JSON.parse(text);
   if (format === "csv") {
-    const [columns, ...rows] = csvRows(text);
+    const [columns = [], ...rows] = csvRows(text);
+    if (isItems(table)) return itemsOf(columns as string[], rows); // `as`: no column is without a name
     assert.deepEqual(columns, table.columns);
     return recordsOf(table.columns, rows);
   }
@@ -133,10 +172,14 @@ export function sinkPlaces(root: string): SinkPlaces {
           mkdirSync(dir);
         },
         read: () => readOutput(path(), table),
-        content: () => (suffix === "sqlite" ? databaseRows(path(), table.name) : textOf(path())),
-        wanted(output: Output) {
+        content() {
+          if (suffix !== "sqlite") return textOf(path());
+          return isItems(table) ? itemRows(path()) : databaseRows(path(), table.name);
+        },
+        wanted(outputs) {
+          if (isItems(table)) return wantedItems(outputs, suffix === "sqlite");
           const records: object[] = [];
-          table.each(output, (record) => records.push(record));
+          for (const output of outputs) table.each(output, (record) => records.push(record));
           return records;
         },
       };

@@ -94,7 +94,7 @@ function openBench(fault: Fault): SinkBench {
     },
     read,
     content: () => readFileSync(path(), "utf8"),
-    wanted: pagesOf,
+    wanted: (outputs) => outputs.flatMap(pagesOf),
   };
 }
 

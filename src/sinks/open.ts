@@ -8,7 +8,7 @@ import type { CrawlSpec } from "../core/spec.ts";
 import { checkWritable } from "./file.ts";
 import { type SharedLines, sharedLines } from "./shared-lines.ts";
 import { checkDatabase, sqliteSink } from "./sqlite.ts";
-import { linksTable, pagesTable, skippedTable, type Table } from "./tables.ts";
+import { type ItemType, itemsTable, linksTable, pagesTable, skippedTable, type Table } from "./tables.ts";
 import { textSink } from "./text.ts";
 
 const STDOUT = 1;
@@ -37,10 +37,16 @@ interface Wanted {
   readonly table: Table<object>;
 }
 
-function wantedBy(spec: CrawlSpec): readonly Wanted[] {
-  const { outputs, pagesFile, skippedFile, linksFile, fields } = spec;
-  const wanted: Wanted[] = outputs.map((path) => ({ path, table: pagesTable({ which: "listed", fields }) }));
-  if (pagesFile !== null) wanted.push({ path: pagesFile, table: pagesTable({ which: "all", fields }) });
+/** That a crawl gives items, and which types of them are declared; null: it gives none. */
+export type ItemOutputs = { readonly types: readonly ItemType[] } | null;
+
+function wantedBy(spec: CrawlSpec, items: ItemOutputs): readonly Wanted[] {
+  const { outputs, pagesFile, skippedFile, linksFile, fields, meta } = spec;
+  // A scraper may request one URL in several ways.
+  const repeats = items !== null;
+  const listed = items === null ? pagesTable({ which: "listed", fields }) : itemsTable({ types: items.types, meta, which: "listed" });
+  const wanted: Wanted[] = outputs.map((path) => ({ path, table: listed }));
+  if (pagesFile !== null) wanted.push({ path: pagesFile, table: pagesTable({ which: "all", fields, repeats }) });
   if (skippedFile !== null) wanted.push({ path: skippedFile, table: skippedTable({ duplicates: spec.skippedAll }) });
   if (linksFile !== null) wanted.push({ path: linksFile, table: linksTable() });
   return wanted;
@@ -59,7 +65,7 @@ function realPath(path: string, hops = 0): string {
 }
 
 /** The files of a state directory (store/sqlite/directory.ts), its journal, and what the trap rules remember. */
-const STATE_FILES = ["pages.jsonl", "skipped.jsonl", "traps.bin", "state.db", "lock.db"];
+const STATE_FILES = ["pages.jsonl", "skipped.jsonl", "items.jsonl", "traps.bin", "state.db", "lock.db"];
 
 /** Throws CrawlError `invalid-options` when two names of a spec are one file, which two sinks would write over each other; a database is one sink for all its tables. Devices and pipes may be shared. */
 export function checkDistinct(spec: CrawlSpec): void {
@@ -85,7 +91,7 @@ export function checkDistinct(spec: CrawlSpec): void {
 
 /** Fails early, and touches nothing. Throws CrawlError `output-unwritable`. */
 export function checkOutputs(spec: CrawlSpec): void {
-  for (const { path } of wantedBy(spec)) {
+  for (const { path } of wantedBy(spec, null)) {
     if (path === "-") continue;
     checkWritable(path);
     if (isDatabase(path)) checkDatabase(path);
@@ -97,9 +103,10 @@ export function checkOutputs(spec: CrawlSpec): void {
  * With the states of the last commit: each file is cut back to what was committed and goes on there.
  * Throws CrawlError `output-unwritable` when a file cannot be written, or is shorter or another than the one the state speaks of.
  * `shared`: given to journalSinks too, a page that goes to several files is made into JSON once. The command line keeps `-` for itself.
+ * `items`: the crawl gives items, which then go to the spec's outputs in place of pages.
  */
-export function openSinks(spec: CrawlSpec, states: SinkStates = null, shared: SharedLines = sharedLines()): readonly Sink[] {
-  const byPath = Map.groupBy(wantedBy(spec), ({ path }) => path);
+export function openSinks(spec: CrawlSpec, states: SinkStates = null, shared: SharedLines = sharedLines(), items: ItemOutputs = null): readonly Sink[] {
+  const byPath = Map.groupBy(wantedBy(spec, items), ({ path }) => path);
   checkOutputs(spec);
   checkDistinct(spec);
   const makers: (() => Sink)[] = [];
@@ -112,13 +119,18 @@ export function openSinks(spec: CrawlSpec, states: SinkStates = null, shared: Sh
   return openAll(makers);
 }
 
-/** DIR/pages.jsonl and DIR/skipped.jsonl with every page record and skipped URL of the run, whatever the spec lists (URLs that are only repetitions apart): named `journal:pages` and `journal:skipped`, wherever DIR lies. */
-export function journalSinks(dir: string, states: SinkStates, shared: SharedLines = sharedLines()): readonly Sink[] {
+/**
+ * DIR/pages.jsonl and DIR/skipped.jsonl with every page record and skipped URL of the run, whatever the spec lists (URLs that are only repetitions apart), and with
+ * `items` DIR/items.jsonl with every item: named `journal:pages`, `journal:skipped` and `journal:items`, wherever DIR lies.
+ */
+export function journalSinks(dir: string, states: SinkStates, shared: SharedLines = sharedLines(), items: ItemOutputs = null): readonly Sink[] {
   const sink = <T extends object>(table: Table<T>) => {
     const path = join(dir, `${table.name}.jsonl`);
     const name = `journal:${table.name}`;
     checkWritable(path);
     return () => textSink(path, table, { name, state: states?.get(name) ?? null, shared });
   };
-  return openAll([sink(pagesTable({ which: "all", fields: null })), sink(skippedTable({ duplicates: false }))]);
+  const makers = [sink(pagesTable({ which: "all", fields: null })), sink(skippedTable({ duplicates: false }))];
+  if (items !== null) makers.push(sink(itemsTable({ types: items.types, meta: true, journal: true })));
+  return openAll(makers);
 }

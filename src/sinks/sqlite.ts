@@ -6,7 +6,9 @@ import { realClock } from "../core/clock.ts";
 import { CrawlError } from "../core/errors.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import { notAsLeft, unwritable } from "./file.ts";
-import type { Table } from "./tables.ts";
+import { type ItemTables, itemTables } from "./item-tables.ts";
+import { type ItemsTable, isItems, type Table, type TakenItem } from "./tables.ts";
+import { quoted } from "./undo-log.ts";
 
 /** Without checkpoints a transaction is as large as all before it, so that a disk that fills up early keeps half of what fits, up to so many rows (small ones cost several times as much), or this long. */
 const FIRST_ROWS = 32;
@@ -16,8 +18,6 @@ const STALE_MS = 1_000;
 const BUSY_MS = 2_000;
 const WHOLE_NUMBERS = new Set(["status", "depth", "bytes", "bytesDecoded", "truncated", "bodySkipped", "attempts", "fromCache", "nofollow"]);
 const SIDE_FILES = ["-wal", "-shm", "-journal"];
-
-const quoted = (name: string) => `"${name}"`;
 
 function typeOf(column: string): string {
   if (column === "durationMs") return "REAL";
@@ -60,13 +60,21 @@ export function checkDatabase(path: string): void {
   }
 }
 
+/** What goes to a file: records of fixed columns, and items, which have tables of their own kind. */
+interface Contents {
+  readonly tables: readonly Table<object>[];
+  readonly items: ItemsTable | null;
+}
+
 /** What was committed: the last row of each table, by which later ones are told. `run` is drawn for each new file and kept in it. */
 interface DatabaseState {
   readonly run: number;
   readonly rows: ReadonlyMap<string, number>;
+  /** Of the tables of items. */
+  readonly items: string | null;
 }
 
-function readState(path: string, form: string, state: SinkState, tables: readonly Table<object>[]): DatabaseState | null {
+function readState(path: string, form: string, state: SinkState, { tables, items }: Contents): DatabaseState | null {
   if (state.form !== form) throw notAsLeft(path, `the saved state is that of another output (${state.form ?? "?"}, not ${form})`);
   if (state.run === null) return null;
   const number = (name: string): number => {
@@ -74,7 +82,8 @@ function readState(path: string, form: string, state: SinkState, tables: readonl
     if (typeof value !== "number") throw notAsLeft(path, "the saved state is not that of such a file");
     return value;
   };
-  return { run: number("run"), rows: new Map(tables.map(({ name }) => [name, number(`${name}Rows`)])) };
+  if (items !== null && typeof state.items !== "string") throw notAsLeft(path, "the saved state is not that of such a file");
+  return { run: number("run"), rows: new Map(tables.map(({ name }) => [name, number(`${name}Rows`)])), items: items === null ? null : String(state.items) };
 }
 
 const lastRowSql = (table: Table<object>) => `SELECT coalesce(max(rowid), 0) AS last FROM ${quoted(table.name)}`;
@@ -88,10 +97,13 @@ interface OpenDatabase {
   readonly run: number;
   readonly inserts: ReadonlyMap<string, StatementSync>;
   readonly lastRows: ReadonlyMap<string, StatementSync>;
+  readonly items: ItemTables | null;
 }
 
-function prepared(db: DatabaseSync, run: number, tables: readonly Table<object>[]): OpenDatabase {
+function prepared(path: string, db: DatabaseSync, { run, items: state }: Pick<DatabaseState, "run" | "items">, { tables, items }: Contents): OpenDatabase {
+  const reserved = tables.map(({ name }) => name);
   return {
+    items: items === null ? null : itemTables(db, { path, table: items, reserved, state }),
     db,
     run,
     inserts: new Map(tables.map((table) => [table.name, db.prepare(insertSql(table))])),
@@ -108,14 +120,14 @@ function opened(path: string): DatabaseSync {
 }
 
 /** Replaces what is there, through a symbolic link too. */
-function created(given: string, tables: readonly Table<object>[]): OpenDatabase {
+function created(given: string, contents: Contents): OpenDatabase {
   const path = statSync(given, { throwIfNoEntry: false }) ? realpathSync(given) : given;
   for (const file of ["", ...SIDE_FILES]) rmSync(`${path}${file}`, { force: true });
   const db = opened(path);
   const run = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
   try {
-    db.exec(`BEGIN; PRAGMA user_version = ${run}; ${tables.map(createSql).join("; ")}; COMMIT`);
-    return prepared(db, run, tables);
+    db.exec(`BEGIN; PRAGMA user_version = ${run}; ${contents.tables.map(createSql).join("; ")}; COMMIT`);
+    return prepared(given, db, { run, items: null }, contents);
   } catch (error) {
     db.close();
     throw error;
@@ -123,17 +135,17 @@ function created(given: string, tables: readonly Table<object>[]): OpenDatabase 
 }
 
 /** before: committed rows, and perhaps rows of transactions that the crawl's own state knows nothing of · after: the committed ones. */
-function resumed(path: string, at: DatabaseState, tables: readonly Table<object>[]): OpenDatabase {
+function resumed(path: string, at: DatabaseState, contents: Contents): OpenDatabase {
   if (!statSync(path, { throwIfNoEntry: false })) throw notAsLeft(path, "it is gone since the crawl stopped");
   const db = opened(path);
   try {
     if (numberIn(db.prepare("PRAGMA user_version"), "user_version") !== at.run) throw notAsLeft(path, "it was replaced since the crawl stopped");
-    const open = prepared(db, at.run, tables);
+    const open = prepared(path, db, at, contents);
     for (const [name, statement] of open.lastRows) {
       const rows = at.rows.get(name) ?? 0;
       if (numberIn(statement, "last") < rows) throw notAsLeft(path, `table ${name} has fewer rows than the ${rows} it had when the crawl stopped`);
     }
-    db.exec(`BEGIN; ${tables.map(({ name }) => `DELETE FROM ${quoted(name)} WHERE rowid > ${at.rows.get(name) ?? 0}`).join("; ")}; COMMIT`);
+    db.exec(`BEGIN; ${contents.tables.map(({ name }) => `DELETE FROM ${quoted(name)} WHERE rowid > ${at.rows.get(name) ?? 0}`).join("; ")}; COMMIT`);
     return open;
   } catch (error) {
     db.close();
@@ -164,11 +176,13 @@ function foldLog(db: DatabaseSync): void {
 
 /**
  * `tables`: those whose records go to this file, each name once. Rows are committed in batches, with each checkpoint at the latest.
- * Exactly once: a resume deletes the rows behind those of its state; within a run a URL that comes again replaces its row.
+ * Exactly once: a resume deletes the rows behind those of its state, and undoes what was done to items since (sinks/undo-log.ts);
+ * within a run a URL that comes again replaces its row.
  */
-export function sqliteSink(path: string, tables: readonly Table<object>[], state: SinkState | null = null): Sink {
-  const form = `sqlite ${tables.map(({ name }) => name).join("+")}`;
-  const at = state === null ? null : readState(path, form, state, tables);
+export function sqliteSink(path: string, all: readonly Table<object>[], state: SinkState | null = null): Sink {
+  const form = `sqlite ${all.map(({ name }) => name).join("+")}`;
+  const contents: Contents = { tables: all.filter((table) => !isItems(table)), items: all.find(isItems) ?? null };
+  const at = state === null ? null : readState(path, form, state, contents);
   let open: OpenDatabase | null = null;
   let settled = state !== null && state.settled === 1;
   let pending = 0;
@@ -176,6 +190,8 @@ export function sqliteSink(path: string, tables: readonly Table<object>[], state
   let committed = 0;
   let committedAt = realClock.now();
   let closed = false;
+  /** The last checkpoint is committed. */
+  let known = false;
   let failure: CrawlError | null = null;
 
   /** Runs a step on the file; what fails once is not tried again. */
@@ -200,18 +216,26 @@ export function sqliteSink(path: string, tables: readonly Table<object>[], state
     pending = 0;
   }
 
-  const takers = tables.map((table) => ({
+  /** The file, within a transaction. */
+  function begun(): OpenDatabase {
+    open ??= created(path, contents);
+    if (pending++ === 0) open.db.exec("BEGIN");
+    return open;
+  }
+
+  const takers = all.map((table) => ({
     table,
     take(record: object) {
-      open ??= created(path, tables);
-      if (pending++ === 0) open.db.exec("BEGIN");
+      const { inserts, items } = begun();
+      // `as`: what a table of items takes are items.
+      if (isItems(table)) return items?.take(record as TakenItem);
       // `as`: only read, by names that are fields of the record or absent from it.
       const values = record as Readonly<Record<string, unknown>>;
-      open.inserts.get(table.name)?.run(...table.columns.map((column) => bound(values[column])));
+      inserts.get(table.name)?.run(...table.columns.map((column) => bound(values[column])));
     },
   }));
 
-  if (at !== null) open = step(() => resumed(path, at, tables));
+  if (at !== null) open = step(() => resumed(path, at, contents));
   return {
     name: path,
     write(outputs) {
@@ -226,9 +250,18 @@ export function sqliteSink(path: string, tables: readonly Table<object>[], state
       step(() => {
         commit();
         if (sync && open !== null) syncFiles(realpathSync(path));
-        const rows = tables.map(({ name }) => [`${name}Rows`, open === null ? 0 : numberIn(open.lastRows.get(name)!, "last")] as const);
-        return { form, run: open?.run ?? null, settled: settled ? 1 : 0, ...Object.fromEntries(rows) };
+        const rows = contents.tables.map(({ name }) => [`${name}Rows`, open === null ? 0 : numberIn(open.lastRows.get(name)!, "last")] as const);
+        return {
+          form,
+          run: open?.run ?? null,
+          settled: settled ? 1 : 0,
+          ...Object.fromEntries(rows),
+          ...(contents.items === null ? {} : { items: open?.items?.checkpoint() ?? "" }),
+        };
       }),
+    committed() {
+      known = true;
+    },
     async close() {
       if (closed) return;
       closed = true;
@@ -236,7 +269,8 @@ export function sqliteSink(path: string, tables: readonly Table<object>[], state
         if (failure !== null) return;
         step(() => {
           commit();
-          if (settled) open ??= created(path, tables);
+          if (settled) open ??= created(path, contents);
+          if (known) open?.items?.forget();
           if (open !== null) foldLog(open.db);
         });
       } finally {

@@ -1,8 +1,9 @@
-/** The three kinds of record that outputs hold, each with its columns. Knows no format and no file. */
-import { type EdgeRecord, type Output, PAGE_FIELDS, type PageRecord, type SkippedRecord } from "../core/records.ts";
+/** The kinds of record that outputs hold, each with its columns. Knows no format and no file. */
+import { type EdgeRecord, type ItemRecord, type Output, PAGE_FIELDS, type PageRecord, type SkippedRecord } from "../core/records.ts";
 
 export interface Table<T extends object> {
-  readonly name: "pages" | "skipped" | "links";
+  readonly name: "pages" | "skipped" | "links" | "items";
+  /** Those of items are their own affair (sinks/item-columns.ts). */
   readonly columns: readonly string[];
   /** The same URL may stand in it more than once. */
   readonly repeats?: boolean;
@@ -16,8 +17,34 @@ export interface PagesTable extends Table<PageRecord> {
   readonly fields: readonly string[] | null;
 }
 
-/** Page records: those the `list` patterns chose, or all. */
-export function pagesTable(options: Pick<PagesTable, "which" | "fields">): PagesTable {
+/** A kind of item, as the scraper declares it. */
+export interface ItemType {
+  readonly name: string;
+  /** The field that tells items of this type apart; null: none does. */
+  readonly key: string | null;
+  /** Its fields in their order; null: not declared. */
+  readonly columns: readonly string[] | null;
+}
+
+/** An item and the page that it is from; without a page there is no `_meta`. */
+export interface TakenItem {
+  readonly item: ItemRecord;
+  readonly page: PageRecord | null;
+  readonly listed: boolean;
+}
+
+export interface ItemsTable extends Table<TakenItem> {
+  readonly name: "items";
+  /** Those declared; others may come. */
+  readonly types: readonly ItemType[];
+  /** Say where each is from. */
+  readonly meta: boolean;
+  /** Lines of the journal: the item with its page, type and key around it. */
+  readonly journal: boolean;
+}
+
+/** Page records: those the `list` patterns chose, or all. `repeats`: requests that differ by more than their URL have a record each. */
+export function pagesTable(options: Pick<PagesTable, "which" | "fields" | "repeats">): PagesTable {
   const all = options.which === "all";
   return {
     ...options,
@@ -49,6 +76,22 @@ export function linksTable(): Table<EdgeRecord> {
     repeats: true,
     each({ edges }, take) {
       for (const edge of edges) take(edge);
+    },
+  };
+}
+
+export function isItems(table: { readonly name: string }): table is ItemsTable {
+  return table.name === "items";
+}
+
+/** Items, of the listed pages or of all. */
+export function itemsTable(options: Pick<ItemsTable, "types" | "meta"> & { readonly which?: "listed" | "all"; readonly journal?: boolean }): ItemsTable {
+  const { types, meta, which, journal = false } = options;
+  return {
+    ...{ name: "items", types, meta, journal, columns: [] },
+    each({ items, page, listed }, take) {
+      if (items === undefined || (which === "listed" && !listed)) return;
+      for (const item of items) take({ item, page, listed });
     },
   };
 }

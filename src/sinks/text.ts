@@ -3,8 +3,9 @@ import type { Output, PageRecord } from "../core/records.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import { csvHeader, csvRow } from "../rules/csv.ts";
 import { appendPage, appendRecord, type LineBuffer } from "../rules/lines.ts";
+import { itemAppender } from "./item-lines.ts";
 import { type SharedLines, sharedLines } from "./shared-lines.ts";
-import type { PagesTable, Table } from "./tables.ts";
+import { isItems, type PagesTable, type Table, type TakenItem } from "./tables.ts";
 import { type TextFile, textFile } from "./text-file.ts";
 
 /** What stands around records. All of it up to the end of a record is written with that record, so that a file cut after any of them can go on. */
@@ -37,6 +38,11 @@ function isPages(table: { readonly name: string }): table is PagesTable {
 /** Appends one record, without what stands around it. */
 function writerOf<T extends object>(table: Table<T>, { name, afterEach }: Format): (lines: LineBuffer, record: T) => void {
   if (name === "csv") return (lines, record) => lines.text(csvRow(record, table.columns));
+  if (isItems(table)) {
+    const append = itemAppender(table, afterEach);
+    // `as`: what a table of items takes are items.
+    return (lines, record) => append(lines, record as object as TakenItem);
+  }
   if (!isPages(table)) return (lines, record) => appendRecord(lines, record, afterEach);
   const { fields } = table;
   // `as`: the records of a table of pages are pages.

@@ -1,7 +1,7 @@
 /** What every sink with checkpoints must show, as data: any sink, any test runner. A case opens nothing itself; its bench does. */
 import assert from "node:assert/strict";
 import { CrawlError } from "../core/errors.ts";
-import type { Output, PageRecord, SkippedRecord } from "../core/records.ts";
+import type { ItemRecord, Output, PageRecord, SkippedRecord } from "../core/records.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import { seededRandom } from "./clock.ts";
 import { outputFor, pageRecordOf } from "./frontier/bench.ts";
@@ -18,8 +18,8 @@ export interface SinkBench {
   read(): readonly object[];
   /** All of the output in a form that is equal when the outputs are. */
   content(): unknown;
-  /** What the sink should hold of an output. */
-  wanted(output: Output): readonly object[];
+  /** What the sink should hold of these outputs. */
+  wanted(outputs: readonly Output[]): readonly object[];
 }
 
 export type OpenSinkBench = () => SinkBench;
@@ -63,7 +63,19 @@ function skipped(url: string, more: Partial<SkippedRecord> = {}): Output["skippe
   return { idHi: 0, idLo: 0, value: { url, referrer: "http://a.test/", depth: 1, reason: "depth", ...more } };
 }
 
-/** The n-th output of a run: a page with what is skipped and found on it; each eleventh has no page, each seventh is not listed. */
+/** Items of the n-th output: of two types, one with a key that comes again later; fields come and go, new ones turn up at any time. */
+function itemsAt(n: number): readonly ItemRecord[] {
+  const product = { id: `p${n % 23}`, price: n / 4, name: n < 300 ? (ODD_TEXTS[n % 14] ?? "") : "plain", tags: n % 3 === 0 ? [] : [`t${n}`, { a: '"' }] };
+  const late = n % 5 === 0 ? { [`late${Math.floor(n / 15) % 40}`]: n } : {};
+  const review = { inStock: n % 2 === 0, late0: n, ...(n % 6 === 0 ? {} : { id: `r${n}` }) };
+  return [
+    { type: "product", key: product.id, json: JSON.stringify(n % 9 === 8 ? { ...late, ...product } : { ...product, ...late }) },
+    { type: "review", key: null, json: JSON.stringify(review) },
+    { type: "review", key: null, json: "{}" },
+  ].slice(0, n % 4);
+}
+
+/** The n-th output of a run: a page with what is skipped and found on it, and up to three items; each eleventh has no page, each seventh is not listed. */
 export function outputAt(n: number): Output {
   const url = `http://a.test/${n}`;
   const edges = [
@@ -71,7 +83,14 @@ export function outputAt(n: number): Output {
     { from: url, to: "http://b.test/", nofollow: true as const },
   ];
   const page = n % 11 === 10 ? null : pageRecordOf(url, { title: ODD_TEXTS[n % 14] ?? "", links: [url, `http://b.test/${n}`] });
-  return outputFor(url, { page, listed: n % 7 !== 6, skipped: [skipped(`http://a.test/skipped/${n}`, n % 2 === 0 ? {} : { rule: "--depth 0" })], edges });
+  const items = page === null ? {} : { items: itemsAt(n) };
+  return outputFor(url, {
+    ...items,
+    page,
+    listed: n % 7 !== 6,
+    skipped: [skipped(`http://a.test/skipped/${n}`, n % 2 === 0 ? {} : { rule: "--depth 0" })],
+    edges,
+  });
 }
 
 const outputsFrom = (start: number, count: number) => Array.from({ length: count }, (_, index) => outputAt(start + index));
@@ -90,7 +109,7 @@ function trimmed(records: readonly object[]): readonly object[] {
 /** Record by record: a difference of ten thousand records takes minutes to print. */
 function assertHolds(bench: SinkBench, outputs: readonly Output[], message = ""): void {
   const found = trimmed(bench.read());
-  const wanted = trimmed(outputs.flatMap((output) => bench.wanted(output)));
+  const wanted = trimmed(bench.wanted(outputs));
   for (const [index, record] of found.slice(0, wanted.length).entries()) assert.deepEqual(record, wanted[index], `record ${index} ${message}`);
   assert.equal(found.length, wanted.length, `records ${message}`);
 }
@@ -139,6 +158,7 @@ const plainCases: readonly SinkCase[] = [
         const url = `http://a.test/${n}?${encodeURIComponent(text.slice(0, 100))}`;
         return outputFor(url, {
           page: pageRecordOf(url, { title: text, etag: text, links: [text] }),
+          items: [{ type: "product", key: `${n}`, json: JSON.stringify({ id: `${n}`, name: text, tags: [text] }) }],
           skipped: [skipped(url, { rule: text })],
           edges: [{ from: url, to: text }],
         });
@@ -154,7 +174,8 @@ const plainCases: readonly SinkCase[] = [
     name: "half a surrogate pair does not tear the output",
     async run(bench) {
       const sink = bench.open(null);
-      sink.write([outputFor("http://a.test/", { page: pageRecordOf("http://a.test/", { title: "x\ud800y" }) }), outputAt(1)]);
+      const items = [{ type: "product", key: null, json: '{"id":"x\ud800y","name":"\\udc00"}' }];
+      sink.write([outputFor("http://a.test/", { page: pageRecordOf("http://a.test/", { title: "x\ud800y" }), items }), outputAt(1)]);
       await sink.close();
       bench.read();
     },
