@@ -10,6 +10,8 @@ import type { FingerprintSeed } from "./core/request.ts";
 import type { Sink, SinkState } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import type { OpenedStore } from "./engine/parts.ts";
+import { BEGAN_KEY, type BeganInMemory } from "./inspect.ts";
+import { LIVE_KEY, noting } from "./live.ts";
 import { decideResume, type FoundRun } from "./rules/resume.ts";
 import type { TrapSnapshot, Traps } from "./rules/traps.ts";
 import { checkOutputs, journalSinks, openSinks } from "./sinks/open.ts";
@@ -75,13 +77,14 @@ export async function openDurable(
       keeper.beside();
       return hooks.checkpoint?.(sync) ?? new Map<string, SinkState>();
     };
-    const frontier = await openFrontierIn(state, {
+    const opened = await openFrontierIn(state, {
       config: input.config,
       hooks: { ...hooks, checkpoint },
       env,
       durability: spec.durability,
       probationMs: PROBATION_MS,
     });
+    const { frontier, note } = noting(opened, clock, (text) => state.setMeta(LIVE_KEY, text));
     return {
       frontier,
       sinks,
@@ -91,6 +94,7 @@ export async function openDurable(
       seed: state.seed,
       async finish(end) {
         keeper.end();
+        await note();
         if (end.over) frontier.finish(end.reason);
         return end.over ? null : dir;
       },
@@ -141,6 +145,7 @@ function beginRun({ dir, stored, clock }: DurableInput, state: ReturnType<typeof
       });
     case "new-run":
       state.newRun();
+      for (const key of [LIVE_KEY, BEGAN_KEY]) state.setMeta(key, null);
       start();
       return { say: decision.say, resumed: false };
     case "resume":
@@ -188,14 +193,30 @@ function withoutSecrets(spec: CrawlSpec): CrawlSpec {
 }
 
 /** Writes a crawl that ran in memory and was interrupted into a new directory below `folder`; answers the directory. */
-export function rescue(
+export async function rescue(
   frontier: Frontier,
-  run: { folder: string; spec: CrawlSpec; startedAt: number; elapsedMs: number; sinks: ReadonlyMap<string, SinkState>; seeds: readonly string[] },
-): string {
+  run: {
+    folder: string;
+    spec: CrawlSpec;
+    startedAt: number;
+    elapsedMs: number;
+    sinks: ReadonlyMap<string, SinkState>;
+    seeds: readonly string[];
+  },
+): Promise<string> {
   const name = randomUUID().slice(0, 8);
   const dir = `${run.folder}/${name}`;
+  const { done } = await frontier.counts();
+  const began: BeganInMemory = { keptAt: run.startedAt + run.elapsedMs, settled: done };
   try {
-    saveFrontier(frontier, { ...run, dir, name, spec: JSON.stringify(withoutSecrets(run.spec)), finishReason: null });
+    saveFrontier(frontier, {
+      ...run,
+      dir,
+      name,
+      spec: JSON.stringify(withoutSecrets(run.spec)),
+      finishReason: null,
+      meta: { [BEGAN_KEY]: JSON.stringify(began) },
+    });
   } catch (cause) {
     // Half a state would be taken for one.
     rmSync(dir, { recursive: true, force: true });

@@ -62,6 +62,8 @@ export interface Explanation {
   readonly standing: KnownPlace["standing"] | null;
   /** There is no record of any page here: the crawl ran in memory until it was interrupted. */
   readonly noRecords: boolean;
+  /** It did so at first: pages settled then have no record here. */
+  readonly beganInMemory: boolean;
 }
 
 /** Each step of the way is a search of its own. */
@@ -189,5 +191,6 @@ export async function explain(view: StateView, url: string): Promise<Explanation
     outlook: kind === "unknown" && isUrl ? await outlookOf(view, url) : null,
     standing: place?.standing ?? null,
     noRecords: view.journal.pages.bytes === 0 && view.counts.done > 0,
+    beganInMemory: view.beganInMemory !== null,
   };
 }

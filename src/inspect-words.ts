@@ -168,9 +168,11 @@ function queueWords(queue: QueuePlace, { now, finishReason, spec }: Telling): st
   }
 }
 
-function metWords({ linkedFrom, passedOver }: Outlook, { noRecords }: Explanation): string {
+function metWords({ linkedFrom, passedOver }: Outlook, { noRecords, beganInMemory }: Explanation): string {
   if (linkedFrom !== null) return `${linkedFrom} links to it, but the crawl took no new links by then.`;
   if (passedOver) return "It was passed over while the crawl ran in memory; why is not recorded here.";
+  if (beganInMemory && !noRecords)
+    return "The crawl has not met it, as far as is recorded: it ran in memory at first, and what it read then is not recorded here.";
   return noRecords
     ? "The crawl has not met it, as far as is recorded: it ran in memory until it was interrupted."
     : "The crawl has not met it: no page that was read links to it.";
@@ -201,12 +203,12 @@ function outlookWords(outlook: Outlook, explanation: Explanation, { spec, finish
   }
 }
 
-function settledWords({ standing, noRecords }: Explanation): string[] {
+function settledWords({ standing, noRecords, beganInMemory }: Explanation): string[] {
   if (standing === "dropped") return ["It was given up without a record, in favour of another URL: https of a host that only speaks http."];
   if (noRecords) return ["It was settled while the crawl ran in memory, and has no record here; the crawl's outputs have it."];
   return [
     "It was asked for, and its record is not written yet: it redirects, and the chain of redirects that it began has not ended.",
-    "(If this crawl ran in memory at first, it may have been settled then; the crawl's outputs have it.)",
+    ...(beganInMemory ? ["(Or it was settled while the crawl ran in memory, before it was interrupted; the crawl's outputs have it then.)"] : []),
   ];
 }
 

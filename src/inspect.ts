@@ -7,6 +7,7 @@ import { CrawlError } from "./core/errors.ts";
 import type { Control, FrontierCounts, RobotsState } from "./core/frontier.ts";
 import type { SinkState } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
+import { LIVE_KEY, type LiveNote, readLive } from "./live.ts";
 import { fingerprintOf } from "./rules/url.ts";
 import { type KnownPlace, readState, type StateReader } from "./store/sqlite/read.ts";
 
@@ -15,6 +16,16 @@ export interface Journal {
   readonly path: string;
   readonly bytes: number;
 }
+
+/** Of a crawl in memory that was interrupted and kept: what it had settled by then has no record in the directory. */
+export interface BeganInMemory {
+  readonly keptAt: EpochMs;
+  /** URLs settled by then. */
+  readonly settled: number;
+}
+
+/** Its place among what a state directory keeps beside the frontier. */
+export const BEGAN_KEY = "began";
 
 export interface StateView {
   readonly dir: string;
@@ -32,6 +43,10 @@ export interface StateView {
   readonly running: boolean;
   readonly journal: { readonly pages: Journal; readonly skipped: Journal };
   readonly sinks: ReadonlyMap<string, SinkState>;
+  /** Null: the crawl has had a state directory from its start. */
+  readonly beganInMemory: BeganInMemory | null;
+  /** What its process noted last. */
+  readonly live: LiveNote | null;
   /** Null: the crawl has never met this canonical URL. */
   lookUp(url: string): KnownPlace | null;
   /** Whether a skipped line was written for this URL, here or while the crawl ran in memory. */
@@ -92,6 +107,8 @@ export function openStateView(dir: string): StateView {
     running,
     journal: { pages: journalOf(dir, "pages", sinks), skipped: journalOf(dir, "skipped", sinks) },
     sinks,
+    beganInMemory: JSON.parse(reader.meta(BEGAN_KEY) ?? "null"),
+    live: readLive(reader.meta(LIVE_KEY)),
     lookUp: (url) => reader.lookUp(fingerprintOf(url, seed)),
     wasSkipped: (url) => reader.wasSkipped(fingerprintOf(url, seed)),
     queue: () => reader.queue(),

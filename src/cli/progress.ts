@@ -9,6 +9,11 @@ export function spellNumber(value: number): string {
   return String(Math.round(value)).replace(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
+/** "1 URL", "1,234 URLs". */
+export function spellUrls(count: number): string {
+  return `${spellNumber(count)} URL${count === 1 ? "" : "s"}`;
+}
+
 export function spellBytes(bytes: number): string {
   const units = ["B", "KB", "MB", "GB", "TB"];
   let value = bytes;

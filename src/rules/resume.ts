@@ -72,7 +72,8 @@ export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): Resu
   const counted = `${found.counted} page${found.counted === 1 ? "" : "s"}`;
   const ended = reasonWords(found.finishReason ?? "finished", found.spec.limits);
   if (found.completed && !goesOn) {
-    return { kind: "new-run", say: `the crawl in ${dir} is over (${ended}, ${counted}): starting a new run` };
+    const over = ended === "finished" ? `finished (${counted})` : `over (${ended}, ${counted})`;
+    return { kind: "new-run", say: `the crawl in ${dir} is ${over}: starting a new run` };
   }
   const changed = forbiddenChanges(found.spec, now).map(spelled);
   if (changed.length > 0) {

@@ -58,6 +58,8 @@ export function fakeState(state: FakeState): StateView {
     running: false,
     journal: { pages: journal("pages", pages), skipped: journal("skipped", state.skipped ?? []) },
     sinks: new Map(),
+    beganInMemory: null,
+    live: null,
     lookUp(url) {
       const page = pages.find((record) => record.url === url);
       if (page !== undefined) return settled("done", page.depth);

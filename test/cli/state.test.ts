@@ -163,8 +163,9 @@ test("status of a finished crawl, for people and as JSON", async () => {
   assert.equal(exit, 0);
   assert.match(
     out,
-    /^state {4}finished\nstarted {2}\d{4}-.* of work\npages {4}40, .*\nwaiting {2}0 queued, 0 in flight\nstatus {3}200 40 · 301 1 · 302 1\nfailed {3}reset 1\nskipped {2}/,
+    /^state {4}finished\nstarted {2}\d{4}-.* of work\npages {4}40, .*\nwaiting {2}0 queued, 0 in flight\nrecords {2}fetched 40 · redirected 2 · disallowed 1 · failed 1\nstatus {3}200 40 · 301 1 · 302 1\nfailed {3}reset 1\nskipped {2}.*\n(?:retries .*\n)?slowest {2}127\.0\.0\.1:\d+ \d+ms\noptions/,
   );
+  assert.deepEqual([status.slowest.map(({ host }) => host), status.bottleneck], [[`127.0.0.1:${served.port}`], null]);
 });
 
 test("export: pages, skipped URLs and edges, into every format and to stdout", async () => {
@@ -288,7 +289,25 @@ test("a crawl in memory that was interrupted: what it kept is told, and what it 
   assert.match(await explained(dir, "/never"), /\nThe crawl has not met it, as far as is recorded: it ran in memory until it was interrupted\.\n/);
   const exported = await run(["export", "--state", dir]);
   assert.deepEqual([exported.status, exported.out], [0, ""]);
-  assert.match(exported.err, /^warning: this crawl ran in memory until it was interrupted/);
+  assert.match(
+    exported.err,
+    /^warning: this crawl ran in memory until it was interrupted: the \d+ URLs? that it had settled by then (?:is|are) only in its outputs\n$/,
+  );
+  assert.equal(status.beganInMemory?.settled, status.pages);
+  assert.match(
+    (await run(["status", "--state", dir])).out,
+    /\nbegan {4}in memory; kept \d{4}-\S+ \S+ UTC: the \d+ URLs? settled by then ha(?:s|ve) no record here\n/,
+  );
+  // Resumed, it still says so; a new run does not.
+  assert.equal((await run(["crawl", `${served.origin}/slow/`, "--state", inFolder(dir)])).status, 0);
+  assert.match(
+    await explained(dir, "/slow/"),
+    /has not ended\.\n\(Or it was settled while the crawl ran in memory, before it was interrupted; the crawl's outputs have it then\.\)\n$/,
+  );
+  assert.match(await explained(dir, "/never"), /it ran in memory at first, and what it read then is not recorded here\./);
+  assert.notEqual((await statusOf(dir)).beganInMemory, null);
+  assert.equal((await run(["crawl", `${served.origin}/slow/`, "--state", inFolder(dir), "--limit", "1"])).status, 0);
+  assert.equal((await statusOf(dir)).beganInMemory, null);
   assert.equal((await checks(dir)).status, 0);
 });
 

@@ -5,6 +5,9 @@ import { statusLines } from "../../src/cli/commands/status.ts";
 import type { CrawlSpecInput } from "../../src/core/spec.ts";
 import type { StateView } from "../../src/inspect.ts";
 import { statusOf } from "../../src/inspect-status.ts";
+import type { LiveNote } from "../../src/live.ts";
+import { makeRequest } from "../../src/rules/admit.ts";
+import { aPage } from "./fake-crawl.ts";
 import { fakeState } from "./fake-state.ts";
 
 const COUNTS = { queued: 50, delayed: 2, leased: 8, done: 190, dropped: 10, counted: 150, level: 3, completed: false };
@@ -49,6 +52,48 @@ test("running, stopped and finished are told apart", () => {
   assert.equal(status({}, { running: false, finishReason: "limit-time" }).state, "finished");
   // The process writes its last lines.
   assert.equal(status({}, { finishReason: "finished" }).state, "finished");
+});
+
+const LIVE: LiveNote = {
+  at: Date.UTC(2026, 0, 1),
+  pagesPerSecond: 21.4,
+  loopCpuShare: 0.4,
+  waitingFor: "delay",
+  hosts: [
+    ["a.example", 10, 40.2],
+    ["b.example", 0, 0],
+    ["c.example", 2, 1_900],
+  ].map(([host, settled, meanLatencyMs]) => ({
+    ...{ queued: 0, inFlight: 0, concurrency: 8, delayMs: 0, dueInMs: 0 },
+    ...{ host: String(host), settled: Number(settled), meanLatencyMs: Number(meanLatencyMs) },
+  })),
+};
+
+test("slowest hosts are told of any crawl, what limits the speed and the recent rate of one that runs", () => {
+  const running = statusLines(status({}, { live: LIVE }));
+  assert.ok(running.includes("pages    150, 15/s (21/s of late), 2.5 MB"), running.join("\n"));
+  assert.ok(running.includes("slowest  c.example 1.9s · a.example 40ms"));
+  assert.ok(running.includes("speed    limited by the delay per host"));
+  const { slowest, bottleneck, recentPagesPerSecond } = status({}, { live: LIVE, running: false });
+  assert.deepEqual([slowest.map(({ host }) => host), bottleneck, recentPagesPerSecond], [["c.example", "a.example"], null, null]);
+  assert.equal(status({ concurrency: 8 }, { live: { ...LIVE, waitingFor: null } }).bottleneck, "concurrency");
+  assert.equal(status({}, { live: { ...LIVE, loopCpuShare: 0.97 } }).bottleneck, "cpu");
+});
+
+test("what a resume will tell in the end is not counted before: redirects whose chain is not over", () => {
+  const owed = [{ page: aPage("http://a.example/old", { outcome: "redirected", status: 301 }), listed: true, skipped: [], found: [], edges: [] }];
+  const request = makeRequest("http://a.example/new", [1, 2, 3, 4], { hop: "redirect", depth: 1, referrer: null, rest: { owed } });
+  const place = { standing: "queued", depth: 1, request, attempt: 0, crashes: 0, dueEpoch: null } as const;
+  const tally = new Map([...TALLY, ["outcome:redirected", 3], ["status:301", 3]] as const);
+  const { byOutcome, byStatus, hosts } = status({}, { tally, queue: () => [place] });
+  assert.deepEqual(
+    [byOutcome, byStatus],
+    [
+      { fetched: 150, failed: 40, redirected: 2 },
+      { "200": 149, "301": 2, "404": 1 },
+    ],
+  );
+  assert.deepEqual(hosts, [{ host: "a.example", waiting: 1 }]);
 });
 
 test("the whole text", () => {

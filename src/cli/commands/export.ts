@@ -11,7 +11,7 @@ import { type Console, createConsole } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
-import { spellNumber } from "../progress.ts";
+import { spellNumber, spellUrls } from "../progress.ts";
 import { type Reading, readVerb, STATE_FLAG, stateOf, usageError, type Verb } from "../verb.ts";
 
 export interface ExportParts {
@@ -109,8 +109,8 @@ function checkTargets(view: StateView, files: readonly string[], cwd: string): v
 /** Looks into the state and lets go of it: a reader of stdout that takes its time would otherwise keep the database from tidying up. */
 function journalOf({ openStateView, journalFor }: ExportParts, dir: string, { what, files }: Asked, io: Io, console: Console): Journal {
   using view = openStateView(dir);
-  if (view.counts.done > 0 && view.journal.pages.bytes === 0) {
-    const text = "this crawl ran in memory until it was interrupted: what it fetched by then is only in its outputs";
+  if (view.beganInMemory !== null) {
+    const text = `this crawl ran in memory until it was interrupted: the ${spellUrls(view.beganInMemory.settled)} that it had settled by then ${view.beganInMemory.settled === 1 ? "is" : "are"} only in its outputs`;
     console.say("warn", `warning: ${text}`, text);
   }
   checkTargets(view, files, io.cwd);

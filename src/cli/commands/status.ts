@@ -4,7 +4,7 @@ import type { CrawlStatus, statusOf } from "../../inspect-status.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";
-import { spellBytes, spellElapsed, spellNumber, spellRate } from "../progress.ts";
+import { LIMITED_BY, spellBytes, spellElapsed, spellNumber, spellRate, spellUrls } from "../progress.ts";
 import { counted } from "../summary.ts";
 import { JSON_FLAG, readVerb, STATE_FLAG, stateOf, usageError, type Verb } from "../verb.ts";
 
@@ -18,7 +18,7 @@ export const STATUS: Verb = {
   head: `Usage: skein status --state DIR
 
 Says how a crawl stands, running or not: pages, rate, what waits, a guess when it will end, answers
-by status, what was skipped, the hosts with most left to do.
+by status, what was skipped, the hosts with most left to do and the slowest, what limits the speed.
 
 Example:
   skein status --state crawl1 --json | jq .queued
@@ -36,9 +36,13 @@ const STATES: Readonly<Record<CrawlStatus["state"], string>> = {
   finished: "finished",
 };
 
+const spellMoment = (iso: string): string => `${iso.slice(0, 19).replace("T", " ")} UTC`;
+
 /** Lines for people. */
 export function statusLines(status: CrawlStatus): string[] {
   const { queued, delayed, inFlight, etaMs, limitLeft, depth } = status;
+  const began = status.beganInMemory;
+  const recent = status.recentPagesPerSecond === null ? "" : ` (${spellRate(status.recentPagesPerSecond)}/s of late)`;
   const waiting = [
     `${spellNumber(queued)} queued`,
     ...(delayed > 0 ? [`${spellNumber(delayed)} wait for another try`] : []),
@@ -47,8 +51,14 @@ export function statusLines(status: CrawlStatus): string[] {
   const ended = status.finishReason === null || status.finishReason === "finished" ? "" : ` (${status.endedBy})`;
   const rows: readonly (readonly [string, string | null])[] = [
     ["state", `${STATES[status.state]}${ended}`],
-    ["started", `${status.startedAt.slice(0, 19).replace("T", " ")} UTC; ${spellElapsed(status.elapsedMs)} of work`],
-    ["pages", `${spellNumber(status.pages)}, ${spellRate(status.pagesPerSecond)}/s, ${spellBytes(status.bytes)}`],
+    ["started", `${spellMoment(status.startedAt)}; ${spellElapsed(status.elapsedMs)} of work`],
+    [
+      "began",
+      began === null
+        ? null
+        : `in memory; kept ${spellMoment(new Date(began.keptAt).toISOString())}: the ${spellUrls(began.settled)} settled by then ${began.settled === 1 ? "has" : "have"} no record here`,
+    ],
+    ["pages", `${spellNumber(status.pages)}, ${spellRate(status.pagesPerSecond)}/s${recent}, ${spellBytes(status.bytes)}`],
     ["waiting", waiting.join(", ")],
     ["depth", depth === null ? null : `level ${depth}`],
     ["left", etaMs === null ? null : `about ${spellElapsed(etaMs)} at the rate so far, and more for what is yet to be found`],
@@ -59,6 +69,8 @@ export function statusLines(status: CrawlStatus): string[] {
     ["skipped", counted(status.bySkipReason)],
     ["retries", status.retries > 0 ? spellNumber(status.retries) : null],
     ["hosts", status.hosts.length > 0 ? status.hosts.map(({ host, waiting: left }) => `${host} ${spellNumber(left)}`).join(" · ") : null],
+    ["slowest", status.slowest.length > 0 ? status.slowest.map(({ host, meanLatencyMs }) => `${host} ${spellElapsed(meanLatencyMs)}`).join(" · ") : null],
+    ["speed", status.bottleneck === null || LIMITED_BY[status.bottleneck] === "" ? null : LIMITED_BY[status.bottleneck]],
     ["options", status.limits.join(" ")],
   ];
   return rows.flatMap(([name, text]) => (text === null ? [] : [`${name.padEnd(8)} ${text}`]));

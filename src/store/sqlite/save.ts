@@ -22,6 +22,8 @@ export interface SaveOptions {
   readonly sinks: ReadonlyMap<string, SinkState>;
   /** URLs that became seeds on the way (targets of redirected seeds). */
   readonly seeds: readonly string[];
+  /** Kept beside the frontier, by key. */
+  readonly meta?: Readonly<Record<string, string>>;
 }
 
 /** Everything but what is in flight, which is queued again. The frontier must do nothing any more. Throws CrawlError `state-held` or `state-unwritable`. */
@@ -67,6 +69,7 @@ export function saveFrontier(frontier: Frontier, options: SaveOptions): void {
           (chunk) => void insertLog.run(FOUND, chunk),
         );
         opened.startRun(options);
+        for (const [key, value] of Object.entries(options.meta ?? {})) opened.setMeta(key, value);
         if (options.finishReason !== null) opened.finishRun(options.finishReason, desk.env.clock.epoch());
       },
     });
