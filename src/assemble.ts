@@ -5,6 +5,7 @@ import { CrawlError } from "./core/errors.ts";
 import type { CrawlEvent } from "./core/events.ts";
 import type { Cookie, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
 import { type Logger, silentLog } from "./core/log.ts";
+import type { Fetcher } from "./core/outcome.ts";
 import type { FingerprintSeed } from "./core/request.ts";
 import type { Scrape } from "./core/scraping.ts";
 import type { Sink } from "./core/sink.ts";
@@ -115,6 +116,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     return {
       frontier,
       sinks,
+      visits: null,
       say: null,
       elapsedBeforeMs: 0,
       resumed: false,
@@ -133,8 +135,24 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     const passing = options.world?.passing;
     const input = { dir, spec, stored, fresh: options.fresh === true, config, clock, random, siteOf: site.siteOf, traps: admit.traps, sinks: own };
     const opened = await openDurable(passing === undefined ? input : { ...input, passing }, hooks, use);
+    // Only now is the directory ours alone.
+    if (options.fresh === true) (await import("./store/cache/look.ts")).removeCache(dir);
     fingerprintSeed = opened.seed;
     return opened;
+  }
+
+  const requestOptions = { ...fetcherOptions(spec, userAgent), seedHosts: identity.seedHosts, secureHosts: identity.secureHosts, auth: identity.auth };
+  const openFetcher =
+    options.world?.openFetcher ??
+    (async () => {
+      // undici is most of the start-up time: it loads while the seeds are read.
+      const { createFetcher } = await import("./fetch/http.ts");
+      return createFetcher(requestOptions, clock);
+    });
+
+  async function openCached(): Promise<Fetcher> {
+    const [{ cachedFetcher }, fetcher] = await Promise.all([import("./cached.ts"), openFetcher()]);
+    return cachedFetcher(fetcher, spec, requestOptions, clock);
   }
 
   return {
@@ -147,7 +165,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     onEvent: options.onEvent ?? (() => undefined),
     admit,
     robotsToken: productToken(userAgent),
-    needs: { digest: spec.fields === null || spec.fields.includes("digest") },
+    needs: { digest: spec.fields === null || spec.fields.includes("digest") || spec.incremental || spec.cache !== null },
     extract: extractPage,
     loadSitemaps: () => import("./parse/sitemap.ts"),
     siteOf: site.siteOf,
@@ -158,16 +176,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
       return opened;
     },
-    openFetcher:
-      options.world?.openFetcher ??
-      (async () => {
-        // undici is most of the start-up time: it loads while the seeds are read.
-        const { createFetcher } = await import("./fetch/http.ts");
-        return createFetcher(
-          { ...fetcherOptions(spec, userAgent), seedHosts: identity.seedHosts, secureHosts: identity.secureHosts, auth: identity.auth },
-          clock,
-        );
-      }),
+    openFetcher: spec.cache === null && !spec.offline && !spec.incremental ? openFetcher : openCached,
     identity,
   };
 }

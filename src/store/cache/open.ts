@@ -1,11 +1,12 @@
 /** The response cache in one SQLite file: PageCache for any number of processes at once. Puts wait in memory for a batch, reads see them. Whether an answer may serve is rules/caching.ts. */
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import type { CacheStats, PageCache, StoredResponse } from "../../core/cache.ts";
+import type { PageCache, StoredResponse } from "../../core/cache.ts";
 import type { Clock, Timer } from "../../core/clock.ts";
 import { createEviction } from "./evict.ts";
+import { emptyCache, statsOf } from "./look.ts";
 import { headText, type PackedBody, packBody, readHead, unpackBody } from "./pack.ts";
-import { CACHE_FILE, cacheTrouble, diskBytes, openForReading, openForWriting } from "./schema.ts";
+import { CACHE_FILE, cacheTrouble, openForWriting } from "./schema.ts";
 
 export interface CacheFileOptions {
   /** Most bytes on the disk; below 1 MB it is kept roughly. The oldest responses go first. */
@@ -186,8 +187,7 @@ export function openCache(dir: string, { maxBytes, clock }: CacheFileOptions): P
       guarded(() => {
         waiting.clear();
         waitingBytes = 0;
-        write(() => db.exec("DELETE FROM response; DELETE FROM body"));
-        db.exec("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)");
+        emptyCache(db);
       }),
     async [Symbol.asyncDispose]() {
       if (closed) return;
@@ -240,30 +240,4 @@ function createBatch(db: DatabaseSync) {
       if (typeof old === "string") renew.run(headText({ ...readHead(old), headers }), requestedAt, respondedAt, key);
     },
   };
-}
-
-function statsOf(db: DatabaseSync, dir: string): CacheStats {
-  const row = db.prepare("SELECT count(*) AS responses, min(responded_at) AS oldest, max(responded_at) AS newest FROM response").get();
-  const bodies = db.prepare("SELECT total(length(bytes)) AS bytes FROM body").get();
-  const time = (value: unknown) => (typeof value === "number" ? value : null);
-  return {
-    responses: Number(row?.responses),
-    bodyBytes: Number(bodies?.bytes),
-    diskBytes: diskBytes(dir),
-    oldest: time(row?.oldest),
-    newest: time(row?.newest),
-  };
-}
-
-/** What a cache holds, written to or not at this moment; null: there is none. */
-export function readCacheStats(dir: string): CacheStats | null {
-  const db = openForReading(dir);
-  if (db === null) return null;
-  try {
-    return statsOf(db, dir);
-  } catch (error) {
-    throw cacheTrouble(join(dir, CACHE_FILE), error);
-  } finally {
-    db.close();
-  }
 }

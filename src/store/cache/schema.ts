@@ -8,7 +8,7 @@ import { isBusy, isFull } from "../sqlite/trouble.ts";
 
 export const CACHE_FILE = "cache.db";
 /** "SKCA": tells our caches from other people's SQLite files, and from states. */
-const APPLICATION_ID = 0x534b4341;
+export const APPLICATION_ID = 0x534b4341;
 const CACHE_VERSION = 1;
 const PAGE_BYTES = 4_096;
 /** How long to wait for another process that writes. A batch takes it some ms. */
@@ -50,7 +50,7 @@ function checkHeader(path: string): void {
   if (head.toString("latin1") !== "SQLite format 3\0") throw strange(path);
 }
 
-const strange = (path: string) => fault(`${path} is no cache of this program; name another directory, or move the file away`);
+export const strange = (path: string) => fault(`${path} is no cache of this program; name another directory, or move the file away`);
 
 export const number = (db: DatabaseSync, pragma: string): number => Number(Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] ?? 0);
 
