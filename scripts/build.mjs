@@ -27,10 +27,16 @@ const leaner = {
       contents: 'export { default as en } from "../locales/en.js";',
       resolveDir: args.pluginData,
     }));
+    // cheerio's index brings undici of its own and readers of streams; a scraper's document is made from text.
+    build.onResolve({ filter: /^cheerio$/ }, ({ importer, resolveDir }) =>
+      /src\/parse\/scrape\//.test(importer.replaceAll("\\", "/"))
+        ? build.resolve("cheerio", { kind: "import-statement", importer: "", resolveDir }).then(({ path }) => ({ path: join(dirname(path), "load-parse.js") }))
+        : null,
+    );
   },
 };
 
-const ENTRIES = { index: "src/index.ts", cli: "src/cli/main.ts", testing: "src/testing/index.ts" };
+const ENTRIES = { index: "src/index.ts", cli: "src/cli/main.ts", testing: "src/testing/index.ts", worker: "src/parse/scrape/worker.ts" };
 const entries = Object.fromEntries(Object.entries(ENTRIES).filter(([, file]) => existsSync(join(root, file))));
 const absent = Object.values(ENTRIES).filter((file) => !existsSync(join(root, file)));
 if (absent.length > 0) console.error(`build: no ${absent.join(", no ")}; built without`);
