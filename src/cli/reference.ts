@@ -12,7 +12,7 @@ const INTRO = `<!-- Made by \`npm run docs\` from src/core/spec.ts and src/cli/f
 Every option of \`skein crawl\` and of \`crawl(spec)\` in the library, from one schema.
 
 - **Flags** come before **variables**, variables before the **config file**, the file before the defaults. Each source replaces the option whole: a list given by flags does not grow the file's.
-- The **variable** of a flag is \`SKEIN_\` and its name in capitals, with \`_\` for \`-\`. Options that may be repeated take one value a line. An empty variable counts as not set. Switches take \`1 true yes on\` or \`0 false no off\`;
+- The **variable** of a flag is \`SKEIN_\` and its name in capitals, with \`_\` for \`-\`. Options that may be repeated take one value a line. An empty variable counts as not set; an unknown \`SKEIN_…\` is warned of and does nothing. Switches take \`1 true yes on\` or \`0 false no off\`;
   each has an opposite (\`SKEIN_NO_ROBOTS=1\` is \`SKEIN_ROBOTS=0\`, \`--no-images\` is \`--images=false\`).
 - The **config file** is \`skein.config.ts\`, \`skein.config.js\` (default export) or \`skein.config.json\` in the current folder, with the names of the left column: \`{ "maxDepth": 2, "limits": { "pages": 100 } }\`. Seeds on the command line replace those of the file.
 - **Durations** are \`250ms\`, \`1s\`, \`2m\`, \`1h\`, \`30d\` or a number of milliseconds; **sizes** \`500KB\`, \`10MB\`, \`1GiB\` or a number of bytes. \`none\` lifts a limit.
@@ -38,7 +38,7 @@ whole URL. \`-v\` prints how each was read.
 ## Output
 
 stdout has the URL of each page answered with 2xx, as it arrives; with \`--print links\` each distinct link once; with \`-o -\` JSON Lines of page records instead. Diagnostics go to stderr. An existing file is replaced when the first record is written;
-a start that fails leaves it untouched. When a disk is full the crawl ends with status 3, and the file ends with a whole line. A slow reader of stdout makes the crawl wait; one that goes away (\`| head\`) ends it with status 0.
+a start that fails leaves it untouched. When a disk is full the crawl ends with status 3, says what to do, and the file ends with a whole line. A slow reader of stdout makes the crawl wait; one that goes away (\`| head\`) ends it with status 0.
 
 Progress is drawn only on a terminal. \`NO_COLOR\` is respected. With \`--log-format json\` each diagnostic is a JSON object with \`time\`, \`level\`, \`message\` and fields; the last one has \`message\` "summary".
 `;
