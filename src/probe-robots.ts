@@ -74,7 +74,10 @@ export async function* probeRobots(
   agent: string | null,
   options: ProbeOptions = {},
 ): AsyncGenerator<RobotsProbe> {
-  const own = { ...spec, ...{ sitemaps: [], scraper: null, outputs: [], pagesFile: null, skippedFile: null, linksFile: null } };
+  const own = {
+    ...spec,
+    ...{ cache: null, offline: false, incremental: false, sitemaps: [], scraper: null, outputs: [], pagesFile: null, skippedFile: null, linksFile: null },
+  };
   const parts = assemble(own, options);
   const token = agent === null ? parts.robotsToken : productToken(agent);
   const desk = createRobotsDesk(parts);

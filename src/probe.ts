@@ -87,7 +87,19 @@ function onePage(spec: CrawlSpec): CrawlSpec {
     follow: [],
     list: [],
     limits: { ...spec.limits, pages: null, items: null, time: null, bytes: null, errors: null },
-    ...{ stateDir: null, sitemaps: [], outputs: [], pagesFile: null, skippedFile: null, linksFile: null, fields: null, print: "pages" },
+    ...{
+      stateDir: null,
+      cache: null,
+      offline: false,
+      incremental: false,
+      sitemaps: [],
+      outputs: [],
+      pagesFile: null,
+      skippedFile: null,
+      linksFile: null,
+      fields: null,
+      print: "pages",
+    },
   };
 }
 
