@@ -169,7 +169,7 @@ export function statusOf(view: StateView): CrawlStatus {
     bottleneck:
       live === null
         ? null
-        : bottleneckOf({ inFlight: counts.leased, requests: 0, waitingFor: live.waitingFor, scraping: null }, spec.concurrency, live.loopCpuShare),
+        : bottleneckOf({ inFlight: live.inFlight, requests: 0, waitingFor: live.waitingFor, scraping: null }, spec.concurrency, live.loopCpuShare),
     beganInMemory: view.beganInMemory,
     limits: limitsOf(view),
   };

@@ -19,7 +19,7 @@ function bench(slow = 0) {
       now += slow;
       return [HOST];
     },
-    counts: async () => ({ tally: new Map([["outcome:fetched", pages]]) }) as unknown as FrontierCounts, // nothing else is read
+    counts: async () => ({ leased: 7, tally: new Map([["outcome:fetched", pages]]) }) as unknown as FrontierCounts, // nothing else is read
   };
   const { frontier: noted, note } = noting(frontier, clock, (text) => {
     const read = readLive(text);
@@ -43,13 +43,17 @@ test("a note comes with a claim, about once a second, and has the hosts, the rec
   pass(500, 10);
   await claim();
   pass(1_500, 10);
+  // One that gave less than was asked for does not say why; the next one does.
   world.answer = { kind: "leases", leases: [], seeds: [] };
   await claim();
+  assert.equal(world.kept.length, 1);
+  world.answer = { kind: "wait", waitMs: 10, cause: "host-slots" };
+  await claim();
   assert.deepEqual(
-    world.kept.map(({ at, pagesPerSecond, waitingFor, hosts }) => ({ at, pagesPerSecond, waitingFor, hosts })),
+    world.kept.map(({ loopCpuShare, ...rest }) => rest),
     [
-      { at: 1_006_000, pagesPerSecond: null, waitingFor: "delay", hosts: [HOST] },
-      { at: 1_008_000, pagesPerSecond: 10, waitingFor: null, hosts: [HOST] },
+      { at: 1_006_000, pagesPerSecond: null, inFlight: 7, waitingFor: "delay", hosts: [HOST] },
+      { at: 1_008_000, pagesPerSecond: 10, inFlight: 7, waitingFor: "host-slots", hosts: [HOST] },
     ],
   );
 });

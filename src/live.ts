@@ -8,6 +8,8 @@ export interface LiveNote {
   readonly pagesPerSecond: number | null;
   /** Share of one core the loop's thread used since the note before, 0 … 1. */
   readonly loopCpuShare: number;
+  /** Just after that claim. */
+  readonly inFlight: number;
   /** Why the last claim gave less than it was asked for; null: it gave all. */
   readonly waitingFor: WaitCause | null;
   /** Those with the longest queues, then those that took most time. */
@@ -46,12 +48,13 @@ export function noting<F extends Pick<Frontier, "claim" | "hosts" | "counts">>(
     const began = clock.now();
     // Set first: calls may overlap.
     next = Infinity;
-    const [hosts, { tally }] = [await frontier.hosts(HOSTS), await frontier.counts()];
+    const [hosts, { tally, leased }] = [await frontier.hosts(HOSTS), await frontier.counts()];
     const now = performance.eventLoopUtilization();
     const noted: LiveNote = {
       at: clock.epoch(),
       pagesPerSecond: recentRate((tally.get("outcome:fetched") ?? 0) + (tally.get("outcome:unchanged") ?? 0)),
       loopCpuShare: performance.eventLoopUtilization(now, used).utilization,
+      inFlight: leased,
       waitingFor,
       hosts,
     };
@@ -63,7 +66,9 @@ export function noting<F extends Pick<Frontier, "claim" | "hosts" | "counts">>(
   async function claim(max: number): Promise<Claim> {
     const answer = await frontier.claim(max);
     waitingFor = answer.kind === "wait" ? answer.cause : null;
-    if (clock.now() >= next) await note();
+    // A claim that gave some but not all is followed by another at once, which knows why.
+    const partial = answer.kind === "leases" && answer.leases.length < max;
+    if (clock.now() >= next && !partial) await note();
     return answer;
   }
 

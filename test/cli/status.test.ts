@@ -58,6 +58,7 @@ const LIVE: LiveNote = {
   at: Date.UTC(2026, 0, 1),
   pagesPerSecond: 21.4,
   loopCpuShare: 0.4,
+  inFlight: 8,
   waitingFor: "delay",
   hosts: [
     ["a.example", 10, 40.2],
