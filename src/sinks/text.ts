@@ -4,6 +4,7 @@ import type { Sink, SinkState } from "../core/sink.ts";
 import { csvHeader, csvRow } from "../rules/csv.ts";
 import { appendPage, appendRecord, type LineBuffer } from "../rules/lines.ts";
 import { itemAppender } from "./item-lines.ts";
+import { itemsCsvSink } from "./items-csv.ts";
 import { type SharedLines, sharedLines } from "./shared-lines.ts";
 import { isItems, type PagesTable, type Table, type TakenItem } from "./tables.ts";
 import { type TextFile, textFile } from "./text-file.ts";
@@ -79,6 +80,7 @@ export interface TextSinkOptions {
 /** `target`: a path, whose suffix gives the format (`.gz` compresses), or a file descriptor for JSON Lines. Throws CrawlError `output-unwritable`. */
 export function textSink<T extends object>(target: string | number, table: Table<T>, options: TextSinkOptions = {}): Sink {
   const format = formatOf(target, table.columns);
+  if (isItems(table) && format.name === "csv" && typeof target === "string") return itemsCsvSink(target, table, options.state ?? null);
   const gzip = typeof target === "string" && /\.gz$/i.test(target);
   const file = textFile(target, { gzip, form: `${table.name} ${format.name}${gzip ? " gz" : ""}`, state: options.state ?? null });
   const { lines } = file;
