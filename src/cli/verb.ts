@@ -82,6 +82,7 @@ export async function readVerb(verb: Verb, argv: readonly string[], io: Io): Pro
     return null;
   }
   const fromEnv = envSettings(io.env, flagTable());
+  for (const text of fromEnv.strange) logOf(io)("warn", text);
   const taken = (name: string) => table.some((flag) => flag.name === name && flag.node !== null);
   const file = await readConfig(io.cwd);
   const given: Given[] = [...fromEnv.given.filter(({ flag }) => taken(flag.name)), ...parsed.given];

@@ -100,6 +100,22 @@ test("what is wrong with the command is said alone, without how long the crawl w
   assert.match(seed.err, /^warning: skipped argument 1/);
 });
 
+test("an unknown variable is named in one line by every command", async () => {
+  for (const argv of [
+    ["crawl", `${served.origin}/`, "-q"],
+    ["crawl", `${served.origin}/`],
+    ["robots", `${served.origin}/`],
+  ]) {
+    const io = fakeIo({ cwd: folder, env: { SKEIN_DEPHT: "1", SKEIN_REQUIRE: "redis" } });
+    assert.equal(await main(argv, io), 0, io.err());
+    const said = io
+      .err()
+      .split("\n")
+      .filter((line) => line.includes("SKEIN_"));
+    assert.deepEqual(said, argv.includes("-q") ? [] : ["warning: the variable SKEIN_DEPHT is no option and does nothing; did you mean SKEIN_DEPTH?"]);
+  }
+});
+
 test("help for a command that does not exist is status 2, with the nearest that does", async () => {
   for (const [word, said] of [
     ["crwal", 'skein: there is no command "crwal"; did you mean skein help crawl?\n'],
