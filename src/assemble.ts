@@ -246,10 +246,6 @@ function scrapingOf(spec: CrawlSpec, { scrape, scraper }: AssembleOptions, log: 
           workers: spec.parseWorkers,
           parseTimeoutMs: spec.parseTimeout,
           concurrency: spec.concurrency,
-          library: {
-            skein: new URL(`./index.${SUFFIX}`, import.meta.url),
-            testing: new URL(`./testing${SUFFIX === "ts" ? "/index" : ""}.${SUFFIX}`, import.meta.url),
-          },
           log,
         }),
       );
@@ -257,9 +253,6 @@ function scrapingOf(spec: CrawlSpec, { scrape, scraper }: AssembleOptions, log: 
     },
   };
 }
-
-/** Sources in the checkout, or the build. */
-const SUFFIX = import.meta.url.endsWith(".ts") ? "ts" : "js";
 
 /** Reads a cookie file; lines that are wrong are logged by number, a file that cannot be read is the user's to mend. */
 async function readCookies(file: string, log: Logger): Promise<readonly Cookie[]> {

@@ -16,9 +16,11 @@ import { decideResume, type FoundRun } from "./rules/resume.ts";
 import type { TrapSnapshot, Traps } from "./rules/traps.ts";
 import { checkOutputs, journalSinks, openSinks } from "./sinks/open.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
+import { CACHE_FILE } from "./store/cache/schema.ts";
 import { type FaultPoint, openFrontierIn, openStateDirectory } from "./store/sqlite/frontier.ts";
 import { readState } from "./store/sqlite/read.ts";
 import { saveFrontier } from "./store/sqlite/save.ts";
+import { openVisitBook, VISITS_FILE, VISITS_SINK } from "./store/visits/book.ts";
 
 export interface DurableInput {
   readonly dir: string;
@@ -64,11 +66,16 @@ export async function openDurable(
   checkOutputs(spec);
   const state = openStateDirectory(dir, { durability: spec.durability });
   try {
-    if (input.fresh) state.dropAll();
+    if (input.fresh) {
+      state.dropAll();
+      for (const name of [VISITS_FILE, CACHE_FILE]) for (const suffix of ["", "-wal", "-shm"]) rmSync(join(dir, name + suffix), { force: true });
+    }
     const { say, resumed } = beginRun(input, state);
     const states = resumed ? state.sinkStates() : null;
     const shared = sharedLines();
-    const sinks = [...journalSinks(dir, states, shared), ...openSinks(spec, states, shared), ...input.sinks];
+    const keepsVisits = spec.incremental || spec.cache !== null;
+    const visits = keepsVisits ? openVisitBook(dir, state.run()?.name ?? "", states?.get(VISITS_SINK) ?? null) : null;
+    const sinks = [...(visits === null ? [] : [visits]), ...journalSinks(dir, states, shared), ...openSinks(spec, states, shared), ...input.sinks];
     use(sinks);
     const keeper = keepTraps(input, resumed);
     const elapsedBeforeMs = resumed ? (state.run()?.elapsedMs ?? 0) : 0;
@@ -88,6 +95,7 @@ export async function openDurable(
     return {
       frontier,
       sinks,
+      visits,
       say,
       elapsedBeforeMs,
       resumed,

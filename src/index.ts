@@ -8,5 +8,17 @@ export type { Scrape } from "./core/scraping.ts";
 export type { Sink } from "./core/sink.ts";
 export type { CrawlSpec } from "./core/spec.ts";
 export { type CrawlInput, type CrawlOptions, type CrawlRun, crawl, type StopRequest } from "./crawl.ts";
+export type { Item } from "./engine/output.ts";
 export type { CrawlHooks } from "./engine/parts.ts";
+export {
+  defineScraper,
+  type FollowOptions,
+  type Handler,
+  type HandlerContext,
+  type ItemTypeOptions,
+  type PageRequest,
+  type PageResponse,
+  type Scraper,
+  type Watermark,
+} from "./parse/scrape/define.ts";
 export { VERSION } from "./version.ts";

@@ -1,5 +1,6 @@
 /** The records users read: pages, skipped URLs, edges, items (product contract, section 5). Field names and order here are the format. */
 import type { Fingerprint, RedirectHop } from "./request.ts";
+import type { ChangeRecord, Visit } from "./visits.ts";
 
 export type Outcome = "fetched" | "redirected" | "unchanged" | "disallowed" | "failed" | "gone";
 
@@ -148,6 +149,10 @@ export interface Output {
   readonly edges: readonly EdgeRecord[];
   /** What the scraper gave, in its order; absent: nothing. */
   readonly items?: readonly ItemRecord[];
+  /** For the next run (core/visits.ts); absent: nobody keeps it. */
+  readonly visit?: Visit;
+  /** For `--changes`. */
+  readonly changes?: readonly ChangeRecord[];
   /** Outputs of the redirect chain that led here, written before this one; whoever writes flattens them. */
   readonly owed?: readonly Output[];
 }

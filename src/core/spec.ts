@@ -348,6 +348,16 @@ function sharedFiles(spec: CrawlSpec): OptionProblem[] {
   });
 }
 
+/** Options that mean nothing without another one. */
+function needed(spec: CrawlSpec): OptionProblem[] {
+  const problems: OptionProblem[] = [];
+  if (spec.incremental && spec.stateDir === null)
+    problems.push({ option: "incremental", message: "needs a state directory that holds the last run: give --state DIR (stateDir) too" });
+  if (spec.changesFile !== null && !spec.incremental)
+    problems.push({ option: "changesFile", message: "needs a last run to compare with: give --incremental (incremental) and --state DIR (stateDir) too" });
+  return problems;
+}
+
 /** `sitemaps` may be given as true or as one URL. */
 function withLists(input: unknown): unknown {
   if (typeof input !== "object" || input === null || !("sitemaps" in input)) return input;
@@ -359,7 +369,9 @@ function withLists(input: unknown): unknown {
 /** Checks and completes a crawl as the user states it. Throws CrawlError `invalid-options` with every problem at once. */
 export function parseSpec(input: unknown): CrawlSpec {
   const result = crawlSpec.safeParse(withLists(input));
-  const problems = result.success ? sharedFiles(result.data) : result.error.issues.flatMap((issue) => problemsOf(described, issue, input));
+  const problems = result.success
+    ? [...sharedFiles(result.data), ...needed(result.data)]
+    : result.error.issues.flatMap((issue) => problemsOf(described, issue, input));
   if (result.success && problems.length === 0) return result.data;
   throw new CrawlError("invalid-options", problems.map(({ option, message }) => `${option}: ${message}`).join("\n"), { problems });
 }

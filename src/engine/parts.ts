@@ -9,6 +9,7 @@ import type { Origin } from "../core/request.ts";
 import type { Scraping } from "../core/scraping.ts";
 import type { Sink } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
+import type { VisitBook } from "../core/visits.ts";
 import type { AdmitRules } from "../rules/admit.ts";
 import type { NormalUrl } from "../rules/url.ts";
 
@@ -78,6 +79,8 @@ export interface OpenedStore {
   readonly sinks: readonly Sink[];
   /** What became of an earlier run, in one line. */
   readonly say: string | null;
+  /** One of the sinks; null: no visits are kept. */
+  readonly visits: (VisitBook & { whole(): void }) | null;
   readonly elapsedBeforeMs: number;
   /** It goes on where another process ended. */
   readonly resumed: boolean;

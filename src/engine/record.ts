@@ -60,10 +60,12 @@ export function pageRecord(parts: RecordParts): PageRecord {
   return draft;
 }
 
+export const digestOf = (body: Uint8Array): string => `sha256:${hash("sha256", body, "hex")}`;
+
 function addResponse(draft: Draft, response: FetchedResponse, digest: boolean): void {
   if (response.truncated) draft.truncated = true;
   if (response.bodySkipped) draft.bodySkipped = true;
-  else if (digest && draft.outcome !== "redirected") draft.digest = `sha256:${hash("sha256", response.body, "hex")}`;
+  else if (digest && draft.outcome !== "redirected") draft.digest = digestOf(response.body);
   const etag = response.headers.get("etag");
   if (etag !== null) draft.etag = etag;
   const lastModified = response.headers.get("last-modified");

@@ -6,6 +6,7 @@ import type { Claim, Frontier, Lease, Settled, Token, ValueChange, WaitCause } f
 import type { Exchange, Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import type { Scraping, ScrapingView } from "../core/scraping.ts";
+import type { VisitBook } from "../core/visits.ts";
 import { createTokenMap } from "../rules/token-map.ts";
 import type { Concluded } from "./concluded.ts";
 import { createRenewal } from "./leases.ts";
@@ -49,6 +50,7 @@ export interface LoopInput {
   readonly fetcher: Fetcher;
   readonly scraping: Scraping | null;
   readonly values: Values;
+  readonly book: VisitBook | null;
   readonly gate: Gate;
   readonly afterSettle: () => FinishReason | null;
   readonly onLimit: (reason: FinishReason) => Promise<void>;
@@ -60,13 +62,14 @@ export interface LoopInput {
 export const CONTROL: Readonly<Record<StopMode, "finish" | "drain" | "now">> = { queue: "finish", flight: "drain", now: "now" };
 
 export function startLoop(input: LoopInput): Loop {
-  const { parts, frontier, fetcher, scraping, values, gate } = input;
+  const { parts, frontier, fetcher, scraping, values, book, gate } = input;
   const { clock, spec } = parts;
   const visitor = createVisitor({
     parts,
     fetcher,
     scraping,
     values,
+    book,
     async add(requests) {
       await frontier.add(requests);
       wakeSoon();

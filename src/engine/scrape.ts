@@ -3,8 +3,8 @@ import type { Lease, Settled, ValueChange } from "../core/frontier.ts";
 import type { ExchangeFacts, FetchOutcome } from "../core/outcome.ts";
 import type { Extraction } from "../core/page.ts";
 import type { Output, PageRecord } from "../core/records.ts";
-import type { CrawlRequest } from "../core/request.ts";
-import type { Scraped, ScrapeOutcome, ScrapeTask, Scraping } from "../core/scraping.ts";
+import type { CrawlRequest, ScrapeRest } from "../core/request.ts";
+import type { Follow, Scraped, ScrapeOutcome, ScrapeTask, Scraping } from "../core/scraping.ts";
 import { admitLinks } from "../rules/admit.ts";
 import { admitFollows } from "../rules/follow.ts";
 import { retryDecision } from "../rules/retry.ts";
@@ -16,6 +16,7 @@ import type { Parts } from "./parts.ts";
 import { skippedOf } from "./record.ts";
 import { type Facts, NO_LINKS, type Settling } from "./settling.ts";
 import type { Values } from "./values.ts";
+import type { VisitDesk } from "./visits.ts";
 
 /** A page that was fetched and has its record, as far as it goes without the scraper. */
 export interface FetchedPage {
@@ -35,7 +36,15 @@ export interface ScrapeDesk {
   conclude(fetched: FetchedPage, scraped: Scraped | null): Concluded;
 }
 
-export function createScrapeDesk(parts: Parts, scraping: Scraping | null, values: Values, settling: Settling): ScrapeDesk {
+export interface ScrapeDeskInput {
+  readonly parts: Parts;
+  readonly scraping: Scraping | null;
+  readonly values: Values;
+  readonly settling: Settling;
+  readonly visits: VisitDesk | null;
+}
+
+export function createScrapeDesk({ parts, scraping, values, settling, visits }: ScrapeDeskInput): ScrapeDesk {
   const { admit, clock, spec } = parts;
   const stopRules = compileStopRules(spec.stopWhen);
 
@@ -91,7 +100,7 @@ export function createScrapeDesk(parts: Parts, scraping: Scraping | null, values
     const scrape = rest?.scrape;
     const handler = scrape?.handler ?? scraping?.first ?? null;
     if (handler !== null && changes.some(({ key }) => key.startsWith(RUN_MARK))) changes.push({ op: "set", key: RUN_MARKING + handler, value: "true" });
-    if (scraped.stopSeries && scrape?.series !== undefined) changes.push({ op: "min", key: RUN_SERIES + scrape.series, value: String(scrape.index ?? 0) });
+    if (scraped.stopSeries) changes.push(...seriesStops(scrape, scraped.follows));
     const verdict = stopRules?.judge(scraped.items, values.get) ?? null;
     if (verdict !== null) changes.push(...verdict.values);
     const met = verdict?.met ?? null;
@@ -107,8 +116,8 @@ export function createScrapeDesk(parts: Parts, scraping: Scraping | null, values
     const page: PageRecord = bad.length === 0 ? fetched.page : { ...fetched.page, itemErrors: bad };
     const { requests, output } = linksOf(request, extraction, scraped);
     const items = scraped === null || scraped.items.length === 0 ? null : scraped.items;
-    const whole: Output = { ...output, page, listed: settling.listed(page.url), ...(items === null ? {} : { items }) };
-    const concluded = settling.done(lease, facts, page, whole, requests);
+    const whole = { ...output, page, listed: settling.listed(page.url), ...(items === null ? {} : { items }) };
+    const concluded = settling.done(lease, facts, page, visits === null ? whole : visits.noted(request, whole, extraction, scraped), requests);
     if (scraped === null) return concluded;
     for (const { field, message, type } of bad) parts.log("warn", "bad item", { url: page.url, type, field, why: message });
     return { ...concluded, settled: withScraped(concluded.settled, request, scraped) };
@@ -149,6 +158,12 @@ export function createScrapeDesk(parts: Parts, scraping: Scraping | null, values
         : scraping.run(taskOf(fetched.lease, outcome)).then((result) => after(fetched, result, since));
     },
   };
+}
+
+/** A page of a series ends it behind itself. One that is in none, as a seed, is where its series begin: they end before the pages that it asked for. */
+function seriesStops(scrape: ScrapeRest | undefined, follows: readonly Follow[]): ValueChange[] {
+  if (scrape?.series !== undefined) return [{ op: "min", key: RUN_SERIES + scrape.series, value: String(scrape.index ?? 0) }];
+  return follows.flatMap(({ series, index }) => (series === null ? [] : [{ op: "min" as const, key: RUN_SERIES + series, value: String((index ?? 0) - 1) }]));
 }
 
 const NO_HEADERS: readonly (readonly [string, string])[] = [];

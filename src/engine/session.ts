@@ -6,6 +6,7 @@ import type { Output, PageRecord } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import type { Scraping } from "../core/scraping.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
+import type { VisitBook } from "../core/visits.ts";
 import { makeSkip } from "../rules/admit.ts";
 import { RUN_STOP } from "../rules/values.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
@@ -15,6 +16,7 @@ import { outputOf, pageRecord } from "./record.ts";
 import { CONTROL, type Loop, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
 import { createValues, type Values } from "./values.ts";
+import { missedOutput } from "./visits.ts";
 
 export interface Session {
   readonly done: Promise<Summary>;
@@ -93,6 +95,12 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     await stop(mode, "stop-condition", reason);
   }
 
+  /** Pages of the last run that this one did not meet: the last lines of `--changes`, part of the run's last commit. */
+  function tellMissed(visits: VisitBook & { whole(): void }, write: (outputs: readonly Output[]) => void): void {
+    if (spec.changesFile !== null) for (const visit of visits.missed()) write([missedOutput(visit)]);
+    visits.whole();
+  }
+
   /** The run came to a good end: its watermarks hold for the next one, unless something newer may have been missed. */
   async function keepMarks(store: Frontier, values: Values, left: number): Promise<void> {
     const handlers = new Set<string>();
@@ -165,6 +173,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
         fetcher,
         scraping,
         values,
+        book: opened.visits,
         gate: gateOf(readers, []),
         afterSettle: limitReached,
         onLimit: (reason) => stop("flight", reason, null),
@@ -190,6 +199,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const left = lastCounts.queued + lastCounts.delayed;
       const over = reason !== "interrupted" && reason !== "cancelled";
       if (reason === "finished" || reason === "stop-condition") await keepMarks(store, values, left);
+      if (reason === "finished" && opened.visits !== null) tellMissed(opened.visits, write);
       const resumeFrom = await opened.finish({ reason, over, elapsedMs: elapsedMs(), left });
       // After the last commit: what is left is listed as skipped, and is no part of what a resume finds.
       if (resumeFrom === null) await leftOver(store, write);

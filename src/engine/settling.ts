@@ -7,6 +7,7 @@ import { RUN_BROKEN, RUN_FAILED } from "../rules/values.ts";
 import type { Concluded } from "./concluded.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord, skippedOf, tallyOf } from "./record.ts";
+import type { VisitDesk } from "./visits.ts";
 
 /** What the exchange leaves for the settle step. */
 export type Facts = Pick<ExchangeFacts, "sinceStartMs" | "answer" | "host" | "setCookies">;
@@ -31,7 +32,7 @@ export interface Settling {
 }
 
 /** `first`: the handler of requests that name none; null: there are no handlers. */
-export function createSettling(parts: Parts, first: string | null): Settling {
+export function createSettling(parts: Parts, first: string | null, visits: VisitDesk | null): Settling {
   const { clock, admit } = parts;
   const listed = (url: string): boolean => admit.scope.lists(url);
 
@@ -65,7 +66,11 @@ export function createSettling(parts: Parts, first: string | null): Settling {
 
   function done(lease: Lease, facts: Facts | null, page: PageRecord, output: Output, links = NO_LINKS): Concluded {
     const counted = page.outcome === "fetched" || page.outcome === "unchanged";
-    const settlement: Settlement = { kind: "done", counted, output: withOwed(lease, output) };
+    const noted =
+      visits !== null && output.page !== null && (page.outcome === "failed" || page.outcome === "disallowed")
+        ? visits.failed(lease.request, { ...output, page: output.page })
+        : output;
+    const settlement: Settlement = { kind: "done", counted, output: withOwed(lease, noted) };
     return { settled: settled(lease, facts ?? UNTOUCHED, settlement, page), links };
   }
 

@@ -2,9 +2,10 @@
 import { assertNever } from "../core/errors.ts";
 import type { Cookie, Lease, RobotsState } from "../core/frontier.ts";
 import type { Exchange, FetchedResponse, Fetcher, FetchOutcome } from "../core/outcome.ts";
-import type { ErrorCode } from "../core/records.ts";
+import type { ErrorCode, PageRecord } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import type { Scraping } from "../core/scraping.ts";
+import type { Visit, VisitBook } from "../core/visits.ts";
 import { admitRedirect, admitSeed, makeSkip } from "../rules/admit.ts";
 import { retryDecision } from "../rules/retry.ts";
 import { MAX_URL_LENGTH, resolveLocation } from "../rules/url.ts";
@@ -16,6 +17,7 @@ import { createScrapeDesk, factsOf } from "./scrape.ts";
 import { createSettling, type Facts, NO_LINKS, NO_SKIPS, UNTOUCHED } from "./settling.ts";
 import { createSitemapDesk } from "./sitemaps.ts";
 import type { Values } from "./values.ts";
+import { createVisitDesk, extractionOf, scrapedOf } from "./visits.ts";
 
 export interface Visitor {
   /** The verdict that needs no request (robots), or null: go and fetch. */
@@ -33,15 +35,18 @@ export interface VisitorInput {
   /** Null: nobody reads the pages. */
   readonly scraping: Scraping | null;
   readonly values: Values;
+  /** Null: no visits are kept. */
+  readonly book: VisitBook | null;
   /** Puts requests into the frontier before the settle that ends their page. */
   readonly add: (requests: readonly CrawlRequest[]) => Promise<void>;
 }
 
-export function createVisitor({ parts, fetcher, scraping, values, add }: VisitorInput): Visitor {
+export function createVisitor({ parts, fetcher, scraping, values, book, add }: VisitorInput): Visitor {
   const { spec, admit } = parts;
-  const settling = createSettling(parts, scraping?.first ?? null);
+  const visits = createVisitDesk(parts, book, scraping);
+  const settling = createSettling(parts, scraping?.first ?? null, visits);
   const { settled, done, refused, failedPage, listed } = settling;
-  const desk = createScrapeDesk(parts, scraping, values, settling);
+  const desk = createScrapeDesk({ parts, scraping, values, settling, visits });
   const sitemaps = createSitemapDesk(parts);
   const robots = createRobotsDesk(parts, sitemaps.named);
   const extractOptions = { images: spec.images, robotsToken: parts.robotsToken, maxUrlLength: MAX_URL_LENGTH };
@@ -164,11 +169,15 @@ export function createVisitor({ parts, fetcher, scraping, values, add }: Visitor
   function fetched(lease: Lease, outcome: FetchOutcome & { kind: "fetched" }): Concluded | Promise<Concluded> {
     const { request } = lease;
     const { response } = outcome;
+    const before = visits?.unchanged(request, response) ?? null;
+    if (before !== null) return unchanged(lease, outcome, before);
     const good = response.status >= 200 && response.status < 300;
+    const known = spec.incremental ? (visits?.known(request) ?? null) : null;
+    const gone = known !== null && (response.status === 404 || response.status === 410);
     const extraction = good ? parts.extract(response, request.rest?.sentAs ?? request.url, extractOptions) : null;
-    const page = pageRecord({
+    const fresh = pageRecord({
       request,
-      outcome: "fetched",
+      outcome: gone ? "gone" : "fetched",
       status: response.status,
       attempts: lease.attempt + 1,
       facts: outcome,
@@ -178,8 +187,38 @@ export function createVisitor({ parts, fetcher, scraping, values, add }: Visitor
       location: null,
       digest: parts.needs.digest,
     });
+    const change = gone ? "gone" : known !== null ? "changed" : "new";
+    const page: PageRecord = spec.incremental && (good || gone) ? { ...fresh, change } : fresh;
     const whole = { lease, facts: factsOf(outcome), page, extraction };
     return good && scraping !== null && isRead(scraping, response) ? desk.scrape(whole, outcome) : desk.conclude(whole, null);
+  }
+
+  /** Not read again: what an earlier run read of it still counts. */
+  function unchanged(lease: Lease, outcome: FetchOutcome & { kind: "fetched" }, before: Visit): Concluded {
+    const { response } = outcome;
+    const extraction = extractionOf(before);
+    const record = pageRecord({
+      request: lease.request,
+      outcome: "unchanged",
+      status: response.status,
+      attempts: lease.attempt + 1,
+      facts: outcome,
+      response,
+      extraction,
+      error: null,
+      location: null,
+      digest: false,
+    });
+    const { contentType, digest, etag, lastModified } = before.page;
+    const page: PageRecord = {
+      ...record,
+      contentType: record.contentType ?? contentType,
+      ...(digest === undefined ? {} : { digest }),
+      ...(record.etag !== undefined || etag === undefined ? {} : { etag }),
+      ...(record.lastModified !== undefined || lastModified === undefined ? {} : { lastModified }),
+      change: "unchanged",
+    };
+    return desk.conclude({ lease, facts: factsOf(outcome), page, extraction }, scraping === null ? null : scrapedOf(before));
   }
 
   return {
@@ -194,10 +233,12 @@ export function createVisitor({ parts, fetcher, scraping, values, add }: Visitor
     exchange(lease, onStart, onEnd) {
       const { request } = lease;
       const isRobots = request.hop === "robots";
-      const added =
-        isRobots || request.hop === "sitemap" ? undefined : parts.hooks.beforeRequest?.({ url: request.url, depth: request.depth, attempt: lease.attempt + 1 });
+      const isPage = !isRobots && request.hop !== "sitemap";
+      const added = isPage ? parts.hooks.beforeRequest?.({ url: request.url, depth: request.depth, attempt: lease.attempt + 1 }) : undefined;
+      const validators = isPage ? (visits?.validators(request) ?? null) : null;
+      const headers = added?.headers === undefined && validators === null ? null : { ...validators, ...request.rest?.headers, ...added?.headers };
       return {
-        request: added?.headers === undefined ? request : { ...request, rest: { ...request.rest, headers: { ...request.rest?.headers, ...added.headers } } },
+        request: headers === null ? request : { ...request, rest: { ...request.rest, headers } },
         cookies: lease.cookies,
         maxBytes: isRobots ? robots.maxBytes : request.hop === "sitemap" ? sitemaps.maxBytes : null,
         onStart,

@@ -99,7 +99,6 @@ export function createPageRun(task: ScrapeTask, options: ContextOptions): PageRu
     },
     stopSeries() {
       live("stopSeries");
-      if (task.series === null) throw new Error(`stopSeries: the page ${task.url} is in no series; a series begins where follow is given one`);
       stopSeries = true;
     },
     watermark(key, how) {

@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { Output } from "../../core/records.ts";
+import type { Visit } from "../../core/visits.ts";
+import { openVisitBook, readVisits, VISITS_FILE } from "./book.ts";
+
+const root = mkdtempSync(join(tmpdir(), "visits-"));
+after(() => rmSync(root, { recursive: true, force: true }));
+const folder = () => mkdtempSync(join(root, "d-"));
+
+function visit(n: number, title: string, kind: Visit["kind"] = "page"): Visit {
+  const url = `http://a.test/${n}`;
+  const page = { url, status: 200, outcome: "fetched" as const, depth: 0, referrer: null, contentType: "text/html", bytes: 1, bytesDecoded: 1, title };
+  const follow = {
+    href: "/x",
+    handler: "h",
+    priority: 0,
+    data: null,
+    series: null,
+    index: null,
+    method: "POST",
+    headers: null,
+    dontDedupe: false,
+    oldRuns: null,
+  };
+  return {
+    ...{ idHi: n, idLo: -n, kind, facts: null, scrape: null, method: "GET" },
+    page: { ...page, links: [], attempts: 1, fetchedAt: "2026-01-01T00:00:00.000Z", durationMs: 1 },
+    reading: {
+      readBy: "1 h",
+      links: null,
+      follows: [{ ...follow, body: new Uint8Array([0, 255]) }],
+      items: [{ type: "t", key: "1", json: "{}" }],
+      badItems: [],
+    },
+  };
+}
+
+const outputs = (...visits: Visit[]): Output[] => visits.map((one) => ({ page: one.page, listed: true, skipped: [], found: [], edges: [], visit: one }));
+
+test("a run finds what the run before it saw, whole, and not what it saw itself", async () => {
+  const dir = folder();
+  const first = openVisitBook(dir, "run-1", null);
+  first.write(outputs(visit(1, "one"), visit(2, "two")));
+  assert.equal(first.find({ idHi: 1, idLo: -1 }), null);
+  await first.close();
+  const second = openVisitBook(dir, "run-2", null);
+  assert.deepEqual(second.find({ idHi: 1, idLo: -1 }), visit(1, "one"));
+  second.write(outputs(visit(1, "one again")));
+  assert.equal(second.find({ idHi: 1, idLo: -1 })?.page.title, "one");
+  assert.deepEqual(
+    [...second.missed()].map(({ page }) => page.title),
+    ["two"],
+  );
+  await second.close();
+  const third = openVisitBook(dir, "run-3", null);
+  assert.equal(third.find({ idHi: 1, idLo: -1 })?.page.title, "one again");
+  await third.close();
+});
+
+test("a failed visit keeps what was known, and the page is not missed", async () => {
+  const dir = folder();
+  const first = openVisitBook(dir, "run-1", null);
+  first.write(outputs(visit(1, "one")));
+  await first.close();
+  const second = openVisitBook(dir, "run-2", null);
+  second.write(outputs(visit(1, "", "failed")));
+  assert.deepEqual([...second.missed()], []);
+  await second.close();
+  const third = openVisitBook(dir, "run-3", null);
+  assert.equal(third.find({ idHi: 1, idLo: -1 })?.page.title, "one");
+  await third.close();
+});
+
+test("a resume cuts back what was written after the last commit, and no more", async () => {
+  const dir = folder();
+  const before = openVisitBook(dir, "run-1", null);
+  before.write(outputs(visit(9, "old")));
+  await before.close();
+  const killed = openVisitBook(dir, "run-2", null);
+  killed.write(outputs(visit(1, "one")));
+  const state = killed.checkpoint?.(true) ?? null;
+  killed.write(outputs(visit(2, "two")));
+  killed.flush();
+  const copy = folder();
+  for (const suffix of ["", "-wal"])
+    if (existsSync(join(dir, VISITS_FILE + suffix))) copyFileSync(join(dir, VISITS_FILE + suffix), join(copy, VISITS_FILE + suffix));
+  await killed.close();
+  const resumed = openVisitBook(copy, "run-2", state);
+  assert.deepEqual(
+    [...resumed.all()].map(({ page }) => page.title),
+    ["old", "one"],
+  );
+  await resumed.close();
+  const uncommitted = openVisitBook(copy, "run-2", null);
+  assert.deepEqual(
+    [...uncommitted.all()].map(({ page }) => page.title),
+    ["old"],
+  );
+  await uncommitted.close();
+});
+
+test("after a run that came to its end what it did not meet is dropped", async () => {
+  const dir = folder();
+  const first = openVisitBook(dir, "run-1", null);
+  first.write(outputs(visit(1, "one"), visit(2, "two")));
+  first.whole();
+  await first.close();
+  const second = openVisitBook(dir, "run-2", null);
+  second.write(outputs(visit(1, "one")));
+  second.whole();
+  await second.close();
+  const third = openVisitBook(dir, "run-3", null);
+  assert.equal(third.find({ idHi: 2, idLo: -2 }), null);
+  assert.notEqual(third.find({ idHi: 1, idLo: -1 }), null);
+  await third.close();
+  const reader = readVisits(dir);
+  assert.equal([...(reader?.all() ?? [])].length, 1);
+  reader?.close();
+});
