@@ -1,19 +1,12 @@
-/** The response cache of a crawl: where it lies, and how it gets around the fetcher. Loaded by crawls that use it; what it does is fetch/cache-layer.ts, where responses lie store/cache/. */
-import { join, resolve } from "node:path";
+/** The response cache of a crawl: how it gets around the fetcher. Loaded by crawls that use it; what it does is fetch/cache-layer.ts, where responses lie store/cache/, and where that is inspect-cache.ts. */
 import type { PageCache } from "./core/cache.ts";
 import type { Clock } from "./core/clock.ts";
 import type { Fetcher } from "./core/outcome.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import { withCache } from "./fetch/cache-layer.ts";
 import type { FetcherOptions } from "./fetch/options.ts";
+import { cacheFolder } from "./inspect-cache.ts";
 import { openCache } from "./store/cache/open.ts";
-
-export { clearCache, readCacheStats } from "./store/cache/look.ts";
-
-/** In the state directory, or `.skein/cache` below the working directory. */
-export function cacheFolder(stateDir: string | null, cwd: string): string {
-  return stateDir === null ? join(cwd, ".skein", "cache") : resolve(cwd, stateDir);
-}
 
 /** The file is opened when the first request asks for it: by then the state directory has been found to be one. */
 export function cachedFetcher(fetcher: Fetcher, spec: CrawlSpec, options: FetcherOptions, clock: Clock): Fetcher {

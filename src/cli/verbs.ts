@@ -59,6 +59,13 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
     },
   ],
   [
+    "cache",
+    {
+      run: async (argv, io) => (await import("./commands/cache.ts")).cacheCommand(argv, io, () => import("../inspect-cache.ts")),
+      help: async () => helpOf((await import("./commands/cache.ts")).CACHE),
+    },
+  ],
+  [
     "doctor",
     {
       run: async (argv, io) => (await import("./commands/doctor.ts")).doctorCommand(argv, io, () => import("../inspect-doctor.ts")),

@@ -5,15 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
 import type { PageRecord } from "../../src/core/records.ts";
-import type { CrawlSpecInput } from "../../src/core/spec.ts";
-import { crawl } from "../../src/crawl.ts";
+
+import { type CrawlInput, crawl } from "../../src/crawl.ts";
 import { html, type Served, serve, tree } from "../crawl/served.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-cached-"));
 after(() => rmSync(root, { recursive: true, force: true }));
 const folder = (name: string) => mkdtempSync(join(root, `${name}-`));
 
-async function records(spec: CrawlSpecInput): Promise<PageRecord[]> {
+async function records(spec: CrawlInput): Promise<PageRecord[]> {
   const run = crawl(spec);
   const pages: PageRecord[] = [];
   for await (const page of run) pages.push(page);

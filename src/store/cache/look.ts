@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { CacheStats } from "../../core/cache.ts";
-import { APPLICATION_ID, CACHE_FILE, cacheTrouble, diskBytes, openForReading, openForWriting, strange } from "./schema.ts";
+import { APPLICATION_ID, CACHE_FILE, cacheTrouble, diskBytes, isBeyondUse, openForReading, openForWriting } from "./schema.ts";
 
 export function statsOf(db: DatabaseSync, dir: string): CacheStats {
   const row = db.prepare("SELECT count(*) AS responses, min(responded_at) AS oldest, max(responded_at) AS newest FROM response").get();
@@ -63,17 +63,14 @@ function isOurs(path: string): boolean {
 /** Drops every response, also of a crawl that is running. A damaged cache, or one of another version, is removed. False: there is none. */
 export function clearCache(dir: string): boolean {
   const path = join(dir, CACHE_FILE);
-  const size = statSync(path, { throwIfNoEntry: false })?.size;
-  if (size === undefined) return false;
-  const ours = size > 0 && isOurs(path);
-  if (size > 0 && !ours) throw strange(path);
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return false;
   let db: DatabaseSync | null = null;
   try {
     db = openForWriting(dir, 1_000_000);
     emptyCache(db);
   } catch (error) {
     const trouble = cacheTrouble(path, error);
-    if (!ours || !/is damaged|another version/.test(trouble.message)) throw trouble;
+    if (!isBeyondUse(trouble) || !isOurs(path)) throw trouble;
     db?.close();
     db = null;
     removeCache(dir);

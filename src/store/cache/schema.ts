@@ -27,13 +27,24 @@ const TABLES = `
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 const fault = (message: string, cause?: unknown) => new CrawlError("state-unwritable", message, cause === undefined ? {} : { cause });
 
+const BEYOND_USE = new WeakSet<CrawlError>();
+
+function beyondUse(what: string, cause?: unknown): CrawlError {
+  const error = fault(`${what}; "skein cache clear" drops it`, cause);
+  BEYOND_USE.add(error);
+  return error;
+}
+
+/** Damaged, or of another version: it can only be removed. */
+export const isBeyondUse = (error: CrawlError): boolean => BEYOND_USE.has(error);
+
 /** Wraps what opening or reading threw. */
 export function cacheTrouble(path: string, error: unknown): CrawlError {
   if (error instanceof CrawlError) return error;
   if (isBusy(error)) return fault(`the cache ${path} is held by another process for too long; wait for it to end`, error);
   if (isFull(error)) return fault(`cannot write the cache ${path}: the disk is full; free some space, or lower --cache-size`, error);
   const code = error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode & 0xff : null;
-  if (code === 11 || code === 26) return fault(`the cache ${path} is damaged (${why(error)}); "skein cache clear" drops it`, error);
+  if (code === 11 || code === 26) return beyondUse(`the cache ${path} is damaged (${why(error)})`, error);
   return fault(`cannot use the cache ${path}: ${why(error)}`, error);
 }
 
@@ -50,7 +61,7 @@ function checkHeader(path: string): void {
   if (head.toString("latin1") !== "SQLite format 3\0") throw strange(path);
 }
 
-export const strange = (path: string) => fault(`${path} is no cache of this program; name another directory, or move the file away`);
+const strange = (path: string) => fault(`${path} is no cache of this program; name another directory, or move the file away`);
 
 export const number = (db: DatabaseSync, pragma: string): number => Number(Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0] ?? 0);
 
@@ -60,8 +71,7 @@ function isReady(db: DatabaseSync, path: string): boolean {
   const tables = Number(db.prepare("SELECT count(*) AS n FROM sqlite_schema").get()?.n ?? 0);
   if (application === 0 && version === 0 && tables === 0) return false;
   if (application !== APPLICATION_ID) throw strange(path);
-  if (version !== CACHE_VERSION)
-    throw fault(`${path} was written by another version of this program (${version}; this one knows ${CACHE_VERSION}); "skein cache clear" drops it`);
+  if (version !== CACHE_VERSION) throw beyondUse(`${path} was written by another version of this program (${version}; this one knows ${CACHE_VERSION})`);
   return true;
 }
 
@@ -95,7 +105,7 @@ export function openForWriting(dir: string, walBytes: number): DatabaseSync {
       file.exec(`PRAGMA page_size = ${PAGE_BYTES}; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE`);
       try {
         if (!isReady(file, path)) file.exec(`${TABLES} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${CACHE_VERSION}`);
-        file.exec("COMMIT");
+        file.exec("COMMIT; PRAGMA wal_checkpoint(PASSIVE)");
       } catch (error) {
         if (file.isTransaction) file.exec("ROLLBACK");
         throw error;
