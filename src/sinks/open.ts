@@ -8,7 +8,7 @@ import type { CrawlSpec } from "../core/spec.ts";
 import { checkWritable } from "./file.ts";
 import { type SharedLines, sharedLines } from "./shared-lines.ts";
 import { checkDatabase, sqliteSink } from "./sqlite.ts";
-import { type ItemType, itemsTable, linksTable, pagesTable, skippedTable, type Table } from "./tables.ts";
+import { changesTable, type ItemType, itemsTable, linksTable, pagesTable, skippedTable, type Table } from "./tables.ts";
 import { textSink } from "./text.ts";
 
 const STDOUT = 1;
@@ -41,13 +41,14 @@ interface Wanted {
 export type ItemOutputs = { readonly types: readonly ItemType[] } | null;
 
 function wantedBy(spec: CrawlSpec, items: ItemOutputs): readonly Wanted[] {
-  const { outputs, pagesFile, skippedFile, linksFile, fields, meta } = spec;
+  const { outputs, pagesFile, skippedFile, changesFile, linksFile, fields, meta } = spec;
   // A scraper may request one URL in several ways.
   const repeats = items !== null;
   const listed = items === null ? pagesTable({ which: "listed", fields }) : itemsTable({ types: items.types, meta, which: "listed" });
   const wanted: Wanted[] = outputs.map((path) => ({ path, table: listed }));
   if (pagesFile !== null) wanted.push({ path: pagesFile, table: pagesTable({ which: "all", fields, repeats }) });
   if (skippedFile !== null) wanted.push({ path: skippedFile, table: skippedTable({ duplicates: spec.skippedAll }) });
+  if (changesFile !== null) wanted.push({ path: changesFile, table: changesTable() });
   if (linksFile !== null) wanted.push({ path: linksFile, table: linksTable() });
   return wanted;
 }
@@ -65,15 +66,16 @@ function realPath(path: string, hops = 0): string {
 }
 
 /** The files of a state directory (store/sqlite/directory.ts), its journal, and what the trap rules remember. */
-const STATE_FILES = ["pages.jsonl", "skipped.jsonl", "items.jsonl", "traps.bin", "state.db", "lock.db"];
+const STATE_FILES = ["pages.jsonl", "skipped.jsonl", "items.jsonl", "traps.bin", "state.db", "lock.db", "visits.db", "cache.db"];
 
 /** Throws CrawlError `invalid-options` when two names of a spec are one file, which two sinks would write over each other; a database is one sink for all its tables. Devices and pipes may be shared. */
 export function checkDistinct(spec: CrawlSpec): void {
-  const { outputs, pagesFile, skippedFile, linksFile, stateDir } = spec;
+  const { outputs, pagesFile, skippedFile, changesFile, linksFile, stateDir } = spec;
   const named = [
     ...outputs.map((file) => ["output", file] as const),
     ["pages", pagesFile] as const,
     ["skipped", skippedFile] as const,
+    ["changes", changesFile] as const,
     ["links", linksFile] as const,
   ];
   const names = new Map((stateDir === null ? [] : STATE_FILES).map((file) => [realPath(join(stateDir ?? "", file)), `the state in ${stateDir}`]));

@@ -1,8 +1,9 @@
 /** The kinds of record that outputs hold, each with its columns. Knows no format and no file. */
 import { type EdgeRecord, type ItemRecord, type Output, PAGE_FIELDS, type PageRecord, type SkippedRecord } from "../core/records.ts";
+import type { ChangeRecord } from "../core/visits.ts";
 
 export interface Table<T extends object> {
-  readonly name: "pages" | "skipped" | "links" | "items";
+  readonly name: "pages" | "skipped" | "links" | "changes" | "items";
   /** Those of items are their own affair (sinks/item-columns.ts). */
   readonly columns: readonly string[];
   /** The same URL may stand in it more than once. */
@@ -76,6 +77,18 @@ export function linksTable(): Table<EdgeRecord> {
     repeats: true,
     each({ edges }, take) {
       for (const edge of edges) take(edge);
+    },
+  };
+}
+
+/** What changed since the last run: pages, and items below them. */
+export function changesTable(): Table<ChangeRecord> {
+  return {
+    name: "changes",
+    columns: ["kind", "url", "change", "type", "key", "fields"],
+    repeats: true,
+    each({ changes }, take) {
+      if (changes !== undefined) for (const change of changes) take(change);
     },
   };
 }
