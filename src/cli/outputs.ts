@@ -5,7 +5,7 @@ import type { CrawlSpec } from "../core/spec.ts";
 
 /** Every file that the spec names, each once; `-` is none. */
 export function outputFiles(spec: CrawlSpec): string[] {
-  const named = [...spec.outputs, spec.pagesFile, spec.skippedFile, spec.linksFile];
+  const named = [...spec.outputs, spec.pagesFile, spec.skippedFile, spec.changesFile, spec.linksFile];
   return [...new Set(named.filter((file) => file !== null).filter((file) => file !== "-"))];
 }
 

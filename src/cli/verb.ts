@@ -88,7 +88,7 @@ export async function readVerb(verb: Verb, argv: readonly string[], io: Io): Pro
   const given: Given[] = [...fromEnv.given.filter(({ flag }) => taken(flag.name)), ...parsed.given];
   const merged = mergeSettings(file, given);
   // Seeds and outputs of a config file are those of a crawl.
-  const input = { ...merged.input, seeds: [], outputs: [], pagesFile: null, skippedFile: null, linksFile: null };
+  const input = { ...merged.input, seeds: [], outputs: [], pagesFile: null, skippedFile: null, changesFile: null, linksFile: null };
   const spec = finishSpec({ ...merged, input }, file, explained(parsed.problems, verb));
   const own = (name: string) => parsed.given.find(({ flag }) => flag.node === null && flag.name === name)?.value;
   const texts = (name: string) => {

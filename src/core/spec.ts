@@ -337,7 +337,7 @@ function sharedFiles(spec: CrawlSpec): OptionProblem[] {
   const files = new Map<string, string>();
   const named = [
     ...spec.outputs.map((file) => ["outputs", file, "pages"] as const),
-    ...(["pagesFile", "skippedFile", "linksFile"] as const).map((name) => [name, spec[name], name === "pagesFile" ? "pages" : name] as const),
+    ...(["pagesFile", "skippedFile", "changesFile", "linksFile"] as const).map((name) => [name, spec[name], name === "pagesFile" ? "pages" : name] as const),
   ];
   return named.flatMap(([option, file, table]) => {
     if (file === null) return [];
