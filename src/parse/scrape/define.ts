@@ -98,7 +98,7 @@ export interface HandlerContext<Data = HandlerData> {
   };
   /** Ends the crawl: `queue` follows no new links, `flight` (the default) finishes what is in flight, `now` aborts it. */
   stop(options?: { readonly mode?: StopMode | undefined; readonly reason?: string | undefined }): void;
-  /** Drops the pages of this page's series that have a greater index. */
+  /** Drops the pages of this page's series that have a greater index. A page outside of any series, such as a seed, drops nothing. */
   stopSeries(): void;
   watermark(key: string, options?: { readonly olderInARow?: number | undefined }): Watermark;
   readonly log: {

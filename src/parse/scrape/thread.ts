@@ -203,7 +203,7 @@ function createWorker({ source, own, memoryMb }: ThreadOptions, memory: SharedAr
   const worker = new Worker(new URL(own.worker), {
     workerData: start,
     stdout: true,
-    execArgv: execArgvForFiles(process.execArgv),
+    execArgv: moduleFlags(process.execArgv),
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
     name: "skein parse worker",
   });
@@ -211,13 +211,15 @@ function createWorker({ source, own, memoryMb }: ThreadOptions, memory: SharedAr
   return worker;
 }
 
-/** The flags of this process without those that give it its program: a thread that starts with a file does not take them. */
-function execArgvForFiles(flags: readonly string[]): string[] {
+const MODULE_FLAG = /^(--import|--require|-r|--loader|--experimental-loader|--conditions|-C)(=|$)/;
+
+/** Of the flags of this process those that say how modules are loaded: a thread that starts with a file refuses many others. */
+function moduleFlags(flags: readonly string[]): string[] {
   const kept: string[] = [];
   for (let i = 0; i < flags.length; i++) {
-    const flag = flags[i]!;
-    if (/^(-e|-p|-pe|--eval|--print)$/.test(flag)) i++;
-    else if (!/^(--eval=|--print=|--input-type|-i$|--interactive|--test)/.test(flag)) kept.push(flag);
+    const [, , ending] = MODULE_FLAG.exec(flags[i]!) ?? [];
+    if (ending === "=") kept.push(flags[i]!);
+    else if (ending === "" && i + 1 < flags.length) kept.push(flags[i]!, flags[++i]!);
   }
   return kept;
 }
