@@ -228,6 +228,8 @@ function checkState(dir: string, cwd: string): Check[] {
     checkCounters(opened),
     checkJournal("pages.jsonl", opened.journal.pages),
     checkJournal("skipped.jsonl", opened.journal.skipped),
+    // Only crawls with a scraper have it.
+    ...(opened.journal.items.bytes === 0 ? [] : [checkJournal("items.jsonl", opened.journal.items)]),
     ...checkOutputs(opened, cwd),
   ];
 }

@@ -41,7 +41,7 @@ export interface StateView {
   readonly finishReason: string | null;
   /** A process holds the directory now. */
   readonly running: boolean;
-  readonly journal: { readonly pages: Journal; readonly skipped: Journal };
+  readonly journal: { readonly pages: Journal; readonly skipped: Journal; readonly items: Journal };
   readonly sinks: ReadonlyMap<string, SinkState>;
   /** Null: the crawl has had a state directory from its start. */
   readonly beganInMemory: BeganInMemory | null;
@@ -79,7 +79,7 @@ function absent(dir: string): CrawlError {
   return new CrawlError("invalid-options", message, { problems: [{ option: "--state", message }] });
 }
 
-function journalOf(dir: string, name: "pages" | "skipped", sinks: ReadonlyMap<string, SinkState>): Journal {
+function journalOf(dir: string, name: "pages" | "skipped" | "items", sinks: ReadonlyMap<string, SinkState>): Journal {
   const bytes = sinks.get(`journal:${name}`)?.bytes;
   return { path: join(dir, `${name}.jsonl`), bytes: typeof bytes === "number" ? bytes : 0 };
 }
@@ -105,7 +105,7 @@ export function openStateView(dir: string): StateView {
     elapsedMs: run.elapsedMs,
     finishReason: run.finishReason,
     running,
-    journal: { pages: journalOf(dir, "pages", sinks), skipped: journalOf(dir, "skipped", sinks) },
+    journal: { pages: journalOf(dir, "pages", sinks), skipped: journalOf(dir, "skipped", sinks), items: journalOf(dir, "items", sinks) },
     sinks,
     beganInMemory: JSON.parse(reader.meta(BEGAN_KEY) ?? "null"),
     live: readLive(reader.meta(LIVE_KEY)),

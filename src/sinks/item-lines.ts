@@ -1,5 +1,5 @@
 /** Items as JSON, copied from the text that the scraper gave: never parsed, only `_meta` or a journal's fields put around it. Writes no file. */
-import type { PageRecord } from "../core/records.ts";
+import type { ItemRecord, PageRecord } from "../core/records.ts";
 import type { LineBuffer } from "../rules/lines.ts";
 import type { ItemsTable, TakenItem } from "./tables.ts";
 
@@ -56,4 +56,13 @@ function journalAppender(types: ItemsTable["types"], afterEach: string): AppendI
 /** Appends one item, without what stands around it. */
 export function itemAppender(table: ItemsTable, afterEach: string): AppendItem {
   return table.journal ? journalAppender(table.types, afterEach) : plainAppender(table.meta, afterEach);
+}
+
+/** A line of the journal, taken apart without reading the item. */
+export function readJournalItem(line: string): { readonly item: ItemRecord; readonly from: Omit<JournalItem, "item"> } {
+  // Within a string the quotes would be escaped.
+  const at = line.indexOf(',"item":');
+  // `as`: written above.
+  const from = JSON.parse(`${line.slice(0, at)}}`) as Omit<JournalItem, "item">;
+  return { item: { type: from.type, key: from.key, json: line.slice(at + 8, -1) }, from };
 }

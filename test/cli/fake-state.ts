@@ -56,7 +56,7 @@ export function fakeState(state: FakeState): StateView {
     elapsedMs: 10_000,
     finishReason: "finished",
     running: false,
-    journal: { pages: journal("pages", pages), skipped: journal("skipped", state.skipped ?? []) },
+    journal: { pages: journal("pages", pages), skipped: journal("skipped", state.skipped ?? []), items: journal("items", []) },
     sinks: new Map(),
     beganInMemory: null,
     live: null,

@@ -4,7 +4,7 @@ import { CrawlError } from "../../core/errors.ts";
 import type { PageRecord } from "../../core/records.ts";
 import { parseSpec } from "../../core/spec.ts";
 import type { Journal, openStateView, StateView } from "../../inspect.ts";
-import type { ExportKind, exportTo, journalFor } from "../../inspect-export.ts";
+import type { ExportKind, exportTo, itemLine, journalFor } from "../../inspect-export.ts";
 import type { journalLines } from "../../inspect-journal.ts";
 import { appendPage, appendRecord, lineBuffer } from "../../rules/lines.ts";
 import { type Console, createConsole } from "../console.ts";
@@ -18,10 +18,13 @@ export interface ExportParts {
   readonly openStateView: typeof openStateView;
   readonly exportTo: typeof exportTo;
   readonly journalFor: typeof journalFor;
+  readonly itemLine: typeof itemLine;
   readonly journalLines: typeof journalLines;
 }
 
-const KINDS: readonly ExportKind[] = ["pages", "skipped", "links"];
+const KINDS: readonly ExportKind[] = ["pages", "items", "skipped", "links"];
+
+const COUNTED: Readonly<Record<ExportKind, string>> = { pages: "pages", links: "pages", items: "items", skipped: "skipped URLs" };
 
 export const EXPORT: Verb = {
   name: "export",
@@ -34,13 +37,14 @@ Examples:
   skein export --state crawl1 -o pages.csv --fields url,status,title
   skein export --state crawl1 --what skipped | jq -r .reason | sort | uniq -c
   skein export --state crawl1 --what links -o edges.csv
+  skein export --state crawl1 --what items -o shop.sqlite
 `,
   own: [
     STATE_FLAG,
     cliFlag("what", {
       value: KINDS.join("|"),
       allowed: `one of ${KINDS.join(", ")}`,
-      description: "Page records, skipped URLs, or the edges of the link graph. [pages]",
+      description: "Page records, items of the scraper, skipped URLs, or the edges of the link graph. [pages]",
     }),
     cliFlag("output", {
       short: "o",
@@ -50,14 +54,15 @@ Examples:
     }),
     cliFlag("quiet", { short: "q", description: "Do not say what was written." }),
   ],
-  shared: ["fields"],
+  shared: ["fields", "meta"],
   tail: `
 Exit status: 0; 2 usage, or no crawl in DIR; 3 a file cannot be written.
 `,
 };
 
 /** A piece of the journal as it goes to stdout. */
-function stdoutBytes(lines: readonly string[], what: ExportKind, fields: readonly string[] | null): Uint8Array {
+function stdoutBytes(lines: readonly string[], { what, fields, meta }: Asked, parts: ExportParts): Uint8Array {
+  if (what === "items") return Buffer.from(lines.map((line) => `${parts.itemLine(line, meta)}\n`).join(""));
   if (what === "skipped" || (what === "pages" && fields === null)) return Buffer.from(`${lines.join("\n")}\n`);
   const buffer = lineBuffer();
   for (const line of lines) {
@@ -82,6 +87,7 @@ function checkNames(files: readonly string[]): void {
 interface Asked {
   readonly what: ExportKind;
   readonly fields: readonly string[] | null;
+  readonly meta: boolean;
   /** `-`: stdout. */
   readonly files: readonly string[];
 }
@@ -94,14 +100,20 @@ function askedOf(reading: Reading): Asked {
   if (what === undefined) throw usageError("--what", `expected one of ${KINDS.join(", ")}, got ${JSON.stringify(given)}`);
   const fields = reading.isGiven("fields") ? reading.spec.fields : null;
   if (fields !== null && what !== "pages") throw usageError("--fields", "chooses fields of page records; it goes with --what pages");
+  const { meta } = reading.spec;
   const files = reading.texts("output");
   checkNames(files);
-  return { what, fields, files: files.length === 0 ? ["-"] : files };
+  return { what, fields, meta, files: files.length === 0 ? ["-"] : files };
 }
 
 /** Files that a resume of the crawl needs as they are must not be replaced. */
 function checkTargets(view: StateView, files: readonly string[], cwd: string): void {
-  const kept = new Set([view.journal.pages.path, view.journal.skipped.path, ...[...view.sinks.keys()].map((name) => resolve(cwd, name))]);
+  const kept = new Set([
+    view.journal.pages.path,
+    view.journal.skipped.path,
+    view.journal.items.path,
+    ...[...view.sinks.keys()].map((name) => resolve(cwd, name)),
+  ]);
   const own = files.find((file) => file !== "-" && kept.has(resolve(cwd, file)));
   if (own !== undefined) throw usageError("--output", `${own} is a file of the crawl itself; name another`);
 }
@@ -126,12 +138,12 @@ export async function exportCommand(argv: readonly string[], io: Io, load: () =>
   const parts = await load();
   const console = createConsole(io, { format: "text", quiet: reading.isOn("quiet"), verbose: false, progress: false });
   const journal = journalOf(parts, dir, asked, io, console);
-  const { what, fields } = asked;
+  const { what } = asked;
   for (const file of asked.files) {
-    if (file === "-") for await (const lines of parts.journalLines(journal)) await io.stdout.write(stdoutBytes(lines, what, fields));
+    if (file === "-") for await (const lines of parts.journalLines(journal)) await io.stdout.write(stdoutBytes(lines, asked, parts));
     else {
-      const count = await parts.exportTo(journal, resolve(io.cwd, file), { what, fields });
-      const counted = `${what === "links" ? "links of " : ""}${spellNumber(count)} ${what === "skipped" ? "skipped URLs" : "pages"}`;
+      const count = await parts.exportTo(journal, resolve(io.cwd, file), asked);
+      const counted = `${what === "links" ? "links of " : ""}${spellNumber(count)} ${COUNTED[what]}`;
       console.say("info", `${file}: ${counted}`, "exported", { file, count });
     }
   }
