@@ -60,10 +60,10 @@ test("of a list of Retry-After the longest wait counts, and what cannot be read 
 test("F028 what cannot pass is not tried again", () => {
   assert.equal(decide({ code: "dns", status: null }).kind, "retry");
   assert.equal(decide({ code: "tls", status: null, retryable: false }).kind, "give-up");
-  for (const code of ["blocked-address", "redirect", "too-large", "parse", "scraper", "crashed", "robots-unavailable"] as const) {
+  for (const code of ["blocked-address", "redirect", "too-large", "parse", "crashed", "robots-unavailable"] as const) {
     assert.deepEqual(decide({ code, status: null }), { kind: "give-up", why: "not a passing failure" });
   }
-  for (const code of ["connect", "timeout", "reset", "protocol"] as const) assert.equal(decide({ code, status: null }).kind, "retry");
+  for (const code of ["connect", "timeout", "reset", "protocol", "scraper"] as const) assert.equal(decide({ code, status: null }).kind, "retry");
 });
 
 test("every wait lies within its bounds", () => {

@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import type { CrawlError } from "../core/errors.ts";
 import type { SinkState } from "../core/sink.ts";
@@ -122,7 +123,10 @@ test("a database without checkpoints on a full file system keeps what was commit
     const kept = Number(/cannot write \S+out\.sqlite: .*; the (\d+) records before are in it$/.exec(said)?.[1]);
     assert.ok(kept > 30, said);
     small.resize("16m");
-    assert.equal(readOutput(path, table).length, kept);
+    // Not by readOutput: without room the log could not be folded in, and stands beside the file until somebody opens it.
+    const db = new DatabaseSync(path);
+    assert.equal(db.prepare("SELECT count(*) AS n FROM pages").get()?.n, kept);
+    db.close();
   } finally {
     spawnSync("umount", [small.path]);
   }
