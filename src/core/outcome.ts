@@ -68,6 +68,8 @@ export interface Exchange {
   onStart(): void;
   /** The response has ended, or the connection was lost. */
   onEnd(): void;
+  /** The request without the conditions that ask whether the page changed since the last run: a cache that holds the page asks for itself. Absent: there are none. */
+  readonly unconditional?: CrawlRequest;
 }
 
 /** Makes exchanges. Never rejects for what the web does. */

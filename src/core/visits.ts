@@ -1,7 +1,9 @@
 /** What the last run saw of each page, for crawls that ask only for what changed, and for reading stored pages again. */
+
+import type { RejectedLink } from "./page.ts";
 import type { BadItem, ItemRecord, PageRecord } from "./records.ts";
 import type { Fingerprint, ScrapeRest } from "./request.ts";
-import type { Follow } from "./scraping.ts";
+import type { Follow, Scraped } from "./scraping.ts";
 import type { Sink } from "./sink.ts";
 
 /** What came of reading a page, as far as a later run needs it. */
@@ -13,6 +15,9 @@ export interface Reading {
   readonly follows: readonly Follow[];
   readonly items: readonly ItemRecord[];
   readonly badItems: readonly BadItem[];
+  /** It ended its series, or the run: so does the same page once more. */
+  readonly stopSeries?: true;
+  readonly stop?: NonNullable<Scraped["stop"]>;
 }
 
 /** What a page's extraction says beyond its record. */
@@ -20,11 +25,12 @@ export interface LinkFacts {
   readonly base: string | null;
   readonly nofollow: readonly string[];
   readonly sentAs: readonly (readonly [canonical: string, sent: string])[];
+  readonly rejected: readonly RejectedLink[];
 }
 
 /** The note of one page, part of its Output and written with it. */
 export interface Visit extends Fingerprint {
-  /** `page`: it was fetched, with its record. `failed`: nothing is known but that it was asked for. `gone`: it was there once, and is not. */
+  /** `page`: it was fetched, with its record. `failed`: nothing was learnt, what was known before stands. `gone`: it was there once, and is not. */
   readonly kind: "page" | "failed" | "gone";
   readonly page: PageRecord;
   readonly reading: Reading;
@@ -37,9 +43,11 @@ export interface Visit extends Fingerprint {
 export interface VisitBook extends Sink {
   /** The latest visit of an earlier run in which the page was there. */
   find(id: Fingerprint): Visit | null;
-  /** Pages that were there in an earlier run, and were not met in this one. */
+  /** Pages that were there in an earlier run, and were not met in this one. Visits may be written meanwhile. */
   missed(): Iterable<Visit>;
-  /** The latest visit of each page of any run, in no order. */
+  /** What was known of the pages of which this run learnt nothing. */
+  failed(): Iterable<Visit>;
+  /** The latest visit of each page that is there, of any run, in no order. Nothing may be written meanwhile. */
   all(): Iterable<Visit>;
 }
 

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import type { ExchangeFacts, FetchedResponse } from "../core/outcome.ts";
 import type { Extraction } from "../core/page.ts";
-import type { ErrorCode, Outcome, Output, PageRecord, SkippedRecord } from "../core/records.ts";
+import { type ErrorCode, type Outcome, type Output, PAGE_FIELDS, type PageRecord, type SkippedRecord } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
 
 /** A page record while it is put together. */
@@ -58,6 +58,12 @@ export function pageRecord(parts: RecordParts): PageRecord {
   draft.fetchedAt = isoTime(parts.facts.startedAt);
   draft.durationMs = Math.round(parts.facts.durationMs);
   return draft;
+}
+
+/** The same record, its fields in the order of the contract. */
+export function inOrder(page: PageRecord): PageRecord {
+  const fields = PAGE_FIELDS.flatMap((name) => (page[name] === undefined ? [] : [[name, page[name]] as const]));
+  return Object.fromEntries(fields) as unknown as PageRecord; // every field that it has
 }
 
 export const digestOf = (body: Uint8Array): string => `sha256:${hash("sha256", body, "hex")}`;

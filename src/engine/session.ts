@@ -16,7 +16,7 @@ import { outputOf, pageRecord } from "./record.ts";
 import { CONTROL, type Loop, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
 import { createValues, type Values } from "./values.ts";
-import { missedOutput } from "./visits.ts";
+import { failedVisit, tellMissed } from "./visits.ts";
 
 export interface Session {
   readonly done: Promise<Summary>;
@@ -95,9 +95,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     await stop(mode, "stop-condition", reason);
   }
 
-  /** Pages of the last run that this one did not meet: the last lines of `--changes`, part of the run's last commit. */
-  function tellMissed(visits: VisitBook & { whole(): void }, write: (outputs: readonly Output[]) => void): void {
-    if (spec.changesFile !== null) for (const visit of visits.missed()) write([missedOutput(visit)]);
+  /** Everything was looked at: pages of the last run that this one did not meet are the last lines of `--changes`, part of the run's last commit. */
+  function closeBook(visits: VisitBook & { whole(): void }, write: (outputs: readonly Output[]) => void): void {
+    tellMissed(visits, spec.changesFile !== null, (output) => write([output]));
     visits.whole();
   }
 
@@ -155,6 +155,8 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const store = opened.frontier;
       frontier = store;
       elapsedBeforeMs = opened.elapsedBeforeMs;
+      const gives = scraping === null || scraping.kind === "links" ? "pages" : "items";
+      parts.onEvent({ kind: "opened", gives, parseWorkers: scraping?.view().workers ?? 0 });
       if (opened.say !== null) parts.onEvent({ kind: "state", message: opened.say });
       const before = await store.counts();
       seen.bytes = before.tally.get("bytes") ?? 0;
@@ -199,7 +201,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const left = lastCounts.queued + lastCounts.delayed;
       const over = reason !== "interrupted" && reason !== "cancelled";
       if (reason === "finished" || reason === "stop-condition") await keepMarks(store, values, left);
-      if (reason === "finished" && opened.visits !== null) tellMissed(opened.visits, write);
+      if (reason === "finished" && left === 0 && !values.anyStopped() && opened.visits !== null) closeBook(opened.visits, write);
       const resumeFrom = await opened.finish({ reason, over, elapsedMs: elapsedMs(), left });
       // After the last commit: what is left is listed as skipped, and is no part of what a resume finds.
       if (resumeFrom === null) await leftOver(store, write);
@@ -307,6 +309,6 @@ function crashedOutput(parts: Parts, request: CrawlRequest, crashes: number): Ou
     location: null,
     digest: false,
   });
-  const output = outputOf(page, parts.admit.scope.lists(page.url));
+  const output = { ...outputOf(page, parts.admit.scope.lists(page.url)), visit: failedVisit(request, page) };
   return request.rest?.owed === undefined ? output : { ...output, owed: request.rest.owed };
 }

@@ -7,11 +7,12 @@ import type { CrawlRequest } from "../core/request.ts";
 import type { Scraping } from "../core/scraping.ts";
 import type { Visit, VisitBook } from "../core/visits.ts";
 import { admitRedirect, admitSeed, makeSkip } from "../rules/admit.ts";
+import { pageChange } from "../rules/changes.ts";
 import { retryDecision } from "../rules/retry.ts";
 import { MAX_URL_LENGTH, resolveLocation } from "../rules/url.ts";
 import { type Concluded, resting } from "./concluded.ts";
 import type { Parts } from "./parts.ts";
-import { outputOf, pageRecord, skippedOf, tallyOf } from "./record.ts";
+import { inOrder, outputOf, pageRecord, skippedOf, tallyOf } from "./record.ts";
 import { createRobotsDesk, type RobotsDesk } from "./robots.ts";
 import { createScrapeDesk, factsOf } from "./scrape.ts";
 import { createSettling, type Facts, NO_LINKS, NO_SKIPS, UNTOUCHED } from "./settling.ts";
@@ -187,8 +188,7 @@ export function createVisitor({ parts, fetcher, scraping, values, book, add }: V
       location: null,
       digest: parts.needs.digest,
     });
-    const change = gone ? "gone" : known !== null ? "changed" : "new";
-    const page: PageRecord = spec.incremental && (good || gone) ? { ...fresh, change } : fresh;
+    const page = spec.incremental && (good || gone) ? inOrder({ ...fresh, change: gone ? "gone" : changeOf(known, fresh) }) : fresh;
     const whole = { lease, facts: factsOf(outcome), page, extraction };
     return good && scraping !== null && isRead(scraping, response) ? desk.scrape(whole, outcome) : desk.conclude(whole, null);
   }
@@ -209,15 +209,16 @@ export function createVisitor({ parts, fetcher, scraping, values, book, add }: V
       location: null,
       digest: false,
     });
-    const { contentType, digest, etag, lastModified } = before.page;
-    const page: PageRecord = {
+    const { contentType, digest, etag, lastModified, bodySkipped } = before.page;
+    const page = inOrder({
       ...record,
       contentType: record.contentType ?? contentType,
+      ...(bodySkipped === undefined ? {} : { bodySkipped }),
       ...(digest === undefined ? {} : { digest }),
       ...(record.etag !== undefined || etag === undefined ? {} : { etag }),
       ...(record.lastModified !== undefined || lastModified === undefined ? {} : { lastModified }),
       change: "unchanged",
-    };
+    });
     return desk.conclude({ lease, facts: factsOf(outcome), page, extraction }, scraping === null ? null : scrapedOf(before));
   }
 
@@ -236,9 +237,10 @@ export function createVisitor({ parts, fetcher, scraping, values, book, add }: V
       const isPage = !isRobots && request.hop !== "sitemap";
       const added = isPage ? parts.hooks.beforeRequest?.({ url: request.url, depth: request.depth, attempt: lease.attempt + 1 }) : undefined;
       const validators = isPage ? (visits?.validators(request) ?? null) : null;
-      const headers = added?.headers === undefined && validators === null ? null : { ...validators, ...request.rest?.headers, ...added?.headers };
+      const plain = added?.headers === undefined ? request : { ...request, rest: { ...request.rest, headers: { ...request.rest?.headers, ...added.headers } } };
       return {
-        request: headers === null ? request : { ...request, rest: { ...request.rest, headers } },
+        request: validators === null ? plain : { ...plain, rest: { ...plain.rest, headers: { ...validators, ...plain.rest?.headers } } },
+        ...(validators === null ? {} : { unconditional: plain }),
         cookies: lease.cookies,
         maxBytes: isRobots ? robots.maxBytes : request.hop === "sitemap" ? sitemaps.maxBytes : null,
         onStart,
@@ -267,6 +269,11 @@ export function createVisitor({ parts, fetcher, scraping, values, book, add }: V
       }
     },
   };
+}
+
+/** A page that was read again without having changed, since something else reads it now, is unchanged too. */
+function changeOf(known: Visit | null, page: PageRecord): "new" | "changed" | "unchanged" {
+  return known === null ? "new" : pageChange(known.page, page).change === "unchanged" ? "unchanged" : "changed";
 }
 
 function cookiePairs(cookies: readonly Cookie[] | null): string[] {

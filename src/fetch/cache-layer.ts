@@ -138,7 +138,7 @@ export function withCache(fetcher: Fetcher, cache: PageCache, options: CacheLaye
 
   async function lookUp(run: Running, asked: AskedRequest, beganAt: number): Promise<FetchOutcome> {
     const { exchange } = run;
-    const { url, hop, rest } = exchange.request;
+    const { url, hop, rest } = plainOf(exchange).request;
     const key = `${asked.method} ${url}`;
     const stored = await cache.get(key);
     if (run.aborted) return { ...notAsked(beganAt), kind: "aborted" };
@@ -162,7 +162,8 @@ export function withCache(fetcher: Fetcher, cache: PageCache, options: CacheLaye
       running.set(exchange, run);
       const beganAt = clock.now();
       try {
-        const asked = askedOf(exchange, headersOf(exchange));
+        const plain = plainOf(exchange);
+        const asked = askedOf(plain, headersOf(plain));
         if (exchange.request.rest?.body === undefined && isCacheable(asked)) return await lookUp(run, asked, beganAt);
         return offline ? unreachable(exchange, beganAt) : await asIs(run, asked.method);
       } finally {
@@ -187,6 +188,11 @@ export function withCache(fetcher: Fetcher, cache: PageCache, options: CacheLaye
       }
     },
   };
+}
+
+/** Without the conditions of a crawl that asks only for what changed: what is stored answers them, or takes their place. */
+function plainOf(exchange: Exchange): Exchange {
+  return exchange.unconditional === undefined ? exchange : { ...exchange, request: exchange.unconditional };
 }
 
 function conditional(exchange: Exchange, headers: Readonly<Record<string, string>>): Exchange {

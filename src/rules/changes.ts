@@ -5,6 +5,9 @@ import type { ChangeRecord } from "../core/visits.ts";
 /** What a page says; the rest of its record tells how it was fetched. */
 const PAGE_FIELDS = ["status", "contentType", "digest", "title", "canonical", "robots", "links", "images"] as const satisfies readonly (keyof PageRecord)[];
 
+/** All that tells of a body that was not fetched or not kept. */
+const BODY_FIELDS = ["etag", "lastModified"] as const satisfies readonly (keyof PageRecord)[];
+
 function differing(before: object, after: object, names: Iterable<string>): string[] {
   return [...names].filter((name) => JSON.stringify(Reflect.get(before, name)) !== JSON.stringify(Reflect.get(after, name)));
 }
@@ -14,7 +17,8 @@ export function pageChange(before: PageRecord | null, after: PageRecord | null):
   const url = (after ?? before)?.url ?? "";
   if (before === null) return { kind: "page", url, change: "added" };
   if (after === null) return { kind: "page", url, change: "gone" };
-  const fields = differing(before, after, PAGE_FIELDS);
+  const names = PAGE_FIELDS.filter((name) => name !== "images" || (before.images !== undefined && after.images !== undefined));
+  const fields = differing(before, after, before.digest === undefined || after.digest === undefined ? [...names, ...BODY_FIELDS] : names);
   return fields.length === 0 ? { kind: "page", url, change: "unchanged" } : { kind: "page", url, change: "changed", fields };
 }
 

@@ -121,3 +121,43 @@ test("after a run that came to its end what it did not meet is dropped", async (
   assert.equal([...(reader?.all() ?? [])].length, 1);
   reader?.close();
 });
+
+const titles = (visits: Iterable<Visit> | undefined) => [...(visits ?? [])].map(({ page }) => page.title).sort();
+
+test("what failed run after run is kept over whole runs, and told apart from what was missed", async () => {
+  const dir = folder();
+  const first = openVisitBook(dir, "run-1", null);
+  first.write(outputs(visit(1, "one"), visit(2, "two"), visit(3, "three")));
+  first.whole();
+  await first.close();
+  for (const run of ["run-2", "run-3", "run-4"]) {
+    const book = openVisitBook(dir, run, null);
+    assert.deepEqual(titles(book.failed()), []);
+    book.write(outputs(visit(1, "", "failed"), visit(2, "two"), visit(9, "", "failed")));
+    assert.deepEqual(titles(book.failed()), ["one"]);
+    assert.deepEqual(titles(book.missed()), run === "run-2" ? ["three"] : []);
+    book.whole();
+    await book.close();
+  }
+  const last = openVisitBook(dir, "run-5", null);
+  assert.deepEqual(titles(last.all()), ["one", "two"]);
+  await last.close();
+});
+
+test("a page that is gone is gone for later runs too, after a run that ended early as well", async () => {
+  const dir = folder();
+  const first = openVisitBook(dir, "run-1", null);
+  first.write(outputs(visit(1, "one"), visit(2, "two")));
+  first.whole();
+  await first.close();
+  const second = openVisitBook(dir, "run-2", null);
+  second.write(outputs(visit(1, "", "gone")));
+  assert.deepEqual(titles(second.all()), ["two"]);
+  await second.close();
+  const third = openVisitBook(dir, "run-3", null);
+  assert.equal(third.find({ idHi: 1, idLo: -1 }), null);
+  assert.deepEqual(titles(third.missed()), ["two"]);
+  third.write(outputs(visit(1, "one is back")));
+  assert.deepEqual(titles(third.all()), ["one is back", "two"]);
+  await third.close();
+});

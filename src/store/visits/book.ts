@@ -28,6 +28,11 @@ const TABLES = `
   CREATE INDEX visit_of ON visit (hi, lo);
 `;
 
+/** The latest visit of each page that is there, with the last run that met the page. */
+const STANDING = `
+  SELECT max(CASE WHEN kind = 0 THEN id END) AS page, max(CASE WHEN kind = 2 THEN id ELSE 0 END) AS gone, max(run) AS run FROM visit
+  GROUP BY hi, lo HAVING page > gone`;
+
 function trouble(path: string, error: unknown): CrawlError {
   if (error instanceof CrawlError) return error;
   return new CrawlError("state-unwritable", `cannot use ${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
@@ -54,6 +59,8 @@ function opened(path: string, readOnly: boolean): DatabaseSync {
 
 interface Run {
   readonly number: number;
+  /** The last row of the runs before. */
+  readonly base: number;
 }
 
 /** Where the book stands for this run: cut back to the last commit, or begun anew. */
@@ -65,21 +72,20 @@ function begin(db: DatabaseSync, name: string, state: SinkState | null): Run {
       .map(({ key, value }) => [String(key), String(value)]),
   );
   if (meta.get("run") === name) {
-    const base = typeof state?.["rows"] === "number" ? state["rows"] : Number(meta.get("base") ?? 0);
-    db.prepare("DELETE FROM visit WHERE id > ?").run(base);
+    const base = Number(meta.get("base") ?? 0);
+    db.prepare("DELETE FROM visit WHERE id > ?").run(typeof state?.["rows"] === "number" ? state["rows"] : base);
     db.exec("DELETE FROM meta WHERE key = 'whole'");
-    return { number: Number(meta.get("number")) };
+    return { number: Number(meta.get("number")), base };
   }
   const number = Number(meta.get("number") ?? 0) + 1;
   db.exec("BEGIN IMMEDIATE");
-  // What a later visit stands for, and pages that are gone, are of no use any more.
-  db.exec("DELETE FROM visit WHERE id NOT IN (SELECT max(id) FROM visit WHERE kind = 0 GROUP BY hi, lo)");
-  if (meta.has("whole")) db.prepare("DELETE FROM visit WHERE run < ?").run(number - 1);
+  // What a later visit stands for, pages that are gone, and after a whole run those that it did not meet are of no use any more.
+  db.prepare(`DELETE FROM visit WHERE id NOT IN (SELECT page FROM (${STANDING}) WHERE run >= ?)`).run(meta.has("whole") ? number - 1 : 0);
   const put = db.prepare("INSERT OR REPLACE INTO meta VALUES (?, ?)");
   const base = Number(db.prepare("SELECT coalesce(max(id), 0) AS last FROM visit").get()?.["last"]);
   for (const [key, value] of Object.entries({ run: name, number, base })) put.run(key, String(value));
   db.exec("DELETE FROM meta WHERE key = 'whole'; COMMIT");
-  return { number };
+  return { number, base };
 }
 
 export interface OpenVisitBook extends VisitBook {
@@ -103,7 +109,7 @@ export function openVisitBook(dir: string, run: string, state: SinkState | null)
     db.close();
     throw trouble(path, error);
   }
-  const { number } = present;
+  const { number, base } = present;
   const insert = db.prepare("INSERT INTO visit (hi, lo, run, kind, note) VALUES (?, ?, ?, ?, ?)");
   const latest = db.prepare("SELECT note FROM visit WHERE hi = ? AND lo = ? AND run < ? AND kind = 0 ORDER BY id DESC LIMIT 1");
   const last = db.prepare("SELECT coalesce(max(id), 0) AS last FROM visit");
@@ -129,6 +135,12 @@ export function openVisitBook(dir: string, run: string, state: SinkState | null)
     insert.run(visit.idHi, visit.idLo, number, KINDS.indexOf(visit.kind), zstdCompressSync(visitText(visit)));
   }
 
+  function* among(which: string): Generator<Visit> {
+    const rows = step(() => db.prepare(`SELECT page FROM (${STANDING}) WHERE ${which} ORDER BY page`).all({ number, base }));
+    const one = db.prepare("SELECT note FROM visit WHERE id = ?");
+    for (const { page } of rows) yield step(() => visitOf(one.get(Number(page)) ?? {}));
+  }
+
   const visitOf = (row: { readonly note?: unknown }): Visit => readVisit(zstdDecompressSync(row.note as Uint8Array).toString("utf8")); // the column is a BLOB
 
   return {
@@ -151,14 +163,8 @@ export function openVisitBook(dir: string, run: string, state: SinkState | null)
         const row = latest.get(id.idHi, id.idLo, number);
         return row === undefined ? null : visitOf(row);
       }),
-    *missed() {
-      const rows = db.prepare("SELECT max(id) AS id, max(run) AS run FROM visit GROUP BY hi, lo HAVING max(run) < ?").all(number);
-      const one = db.prepare("SELECT note FROM visit WHERE id = ? AND kind = 0");
-      for (const { id } of rows) {
-        const row = one.get(Number(id));
-        if (row !== undefined) yield visitOf(row);
-      }
-    },
+    missed: () => among("run < :number AND page <= :base"),
+    failed: () => among("run = :number AND page <= :base"),
     all: () => allOf(db, visitOf),
     whole: () => step(() => void db.prepare("INSERT OR REPLACE INTO meta VALUES ('whole', '1')").run()),
     async close() {
@@ -174,8 +180,7 @@ export function openVisitBook(dir: string, run: string, state: SinkState | null)
 }
 
 function* allOf(db: DatabaseSync, visitOf: (row: { readonly note?: unknown }) => Visit): Generator<Visit> {
-  for (const row of db.prepare("SELECT note FROM visit WHERE id IN (SELECT max(id) FROM visit WHERE kind = 0 GROUP BY hi, lo) ORDER BY id").iterate())
-    yield visitOf(row);
+  for (const row of db.prepare(`SELECT note FROM visit WHERE id IN (SELECT page FROM (${STANDING})) ORDER BY id`).iterate()) yield visitOf(row);
 }
 
 /** The latest visit of each page, oldest first; null: the directory has no book. For readers beside a crawl. */
