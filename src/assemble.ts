@@ -20,7 +20,8 @@ import { wantsBody } from "./rules/media-type.ts";
 import { productToken } from "./rules/robots.ts";
 import { compileScope } from "./rules/scope.ts";
 import { createTraps, type Traps } from "./rules/traps.ts";
-import { openSinks } from "./sinks/open.ts";
+import { type ItemOutputs, openSinks } from "./sinks/open.ts";
+import { sharedLines } from "./sinks/shared-lines.ts";
 import { createMemoryFrontier } from "./store/memory.ts";
 import type { FaultPoint } from "./store/sqlite/frontier.ts";
 import { VERSION } from "./version.ts";
@@ -109,8 +110,15 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   const startedAt = clock.epoch();
   const stored = options.seedNames === undefined ? spec : { ...spec, seeds: options.seedNames };
 
-  function openInMemory(hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void, own: readonly Sink[]): OpenedStore {
-    const sinks = [...openSinks(spec), ...own];
+  /** That the crawl gives items, and what is known of them; a plain function gives none. */
+  async function itemsOf(): Promise<ItemOutputs> {
+    if (scraping === null) return null;
+    const { scraping: opened, itemTypes } = await scraping.open();
+    return opened.kind === "links" ? null : { types: itemTypes };
+  }
+
+  function openInMemory(hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void, own: readonly Sink[], items: ItemOutputs): OpenedStore {
+    const sinks = [...openSinks(spec, null, sharedLines(), items), ...own];
     use(sinks);
     const frontier = createMemoryFrontier(config, hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
     return {
@@ -130,10 +138,16 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     };
   }
 
-  async function openInDirectory(dir: string, hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void, own: readonly Sink[]): Promise<OpenedStore> {
+  async function openInDirectory(
+    dir: string,
+    hooks: FrontierHooks,
+    use: (sinks: readonly Sink[]) => void,
+    own: readonly Sink[],
+    items: ItemOutputs,
+  ): Promise<OpenedStore> {
     const { openDurable } = await import("./durable.ts");
     const passing = options.world?.passing;
-    const input = { dir, spec, stored, fresh: options.fresh === true, config, clock, random, siteOf: site.siteOf, traps: admit.traps, sinks: own };
+    const input = { dir, spec, stored, fresh: options.fresh === true, config, clock, random, siteOf: site.siteOf, traps: admit.traps, sinks: own, items };
     const opened = await openDurable(passing === undefined ? input : { ...input, passing }, hooks, use);
     // Only now is the directory ours alone.
     if (options.fresh === true) (await import("./store/cache/look.ts")).removeCache(dir);
@@ -172,11 +186,12 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     async openStore(hooks, use) {
       await site.load();
       const own = options.sinks ?? [];
-      const opened = spec.stateDir === null ? openInMemory(hooks, use, own) : await openInDirectory(spec.stateDir, hooks, use, own);
+      const items = await itemsOf();
+      const opened = spec.stateDir === null ? openInMemory(hooks, use, own, items) : await openInDirectory(spec.stateDir, hooks, use, own, items);
       if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
       return opened;
     },
-    openFetcher: spec.cache === null && !spec.offline && !spec.incremental ? openFetcher : openCached,
+    openFetcher: spec.cache === null && !spec.offline ? openFetcher : openCached,
     identity,
   };
 }

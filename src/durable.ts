@@ -14,7 +14,7 @@ import { BEGAN_KEY, type BeganInMemory } from "./inspect.ts";
 import { LIVE_KEY, noting } from "./live.ts";
 import { decideResume, type FoundRun } from "./rules/resume.ts";
 import type { TrapSnapshot, Traps } from "./rules/traps.ts";
-import { checkOutputs, journalSinks, openSinks } from "./sinks/open.ts";
+import { checkOutputs, type ItemOutputs, journalSinks, openSinks } from "./sinks/open.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
 import { CACHE_FILE } from "./store/cache/schema.ts";
 import { type FaultPoint, openFrontierIn, openStateDirectory } from "./store/sqlite/frontier.ts";
@@ -36,6 +36,7 @@ export interface DurableInput {
   readonly traps: Traps | null;
   /** Sinks of the user's own: written to, but no part of the exactly-once promise. */
   readonly sinks: readonly Sink[];
+  readonly items: ItemOutputs;
   readonly passing?: (point: FaultPoint) => void;
 }
 
@@ -75,7 +76,12 @@ export async function openDurable(
     const shared = sharedLines();
     const keepsVisits = spec.incremental || spec.cache !== null;
     const visits = keepsVisits ? openVisitBook(dir, state.run()?.name ?? "", states?.get(VISITS_SINK) ?? null) : null;
-    const sinks = [...(visits === null ? [] : [visits]), ...journalSinks(dir, states, shared), ...openSinks(spec, states, shared), ...input.sinks];
+    const sinks = [
+      ...(visits === null ? [] : [visits]),
+      ...journalSinks(dir, states, shared, input.items),
+      ...openSinks(spec, states, shared, input.items),
+      ...input.sinks,
+    ];
     use(sinks);
     const keeper = keepTraps(input, resumed);
     const elapsedBeforeMs = resumed ? (state.run()?.elapsedMs ?? 0) : 0;

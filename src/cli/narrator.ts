@@ -31,7 +31,9 @@ export function createNarrator(console: Console): Narrator {
     failures.set(host, count);
     if (count > LINES_EACH) return;
     const fields = { url: page.url, code: page.error?.code ?? null, status: page.status, detail: page.error?.message ?? null };
-    console.say("warn", `not accessible (${whyFailed(page)}): ${page.url}, moving on`, "not accessible", fields);
+    // The page was there; its reader was not up to it.
+    if (page.error?.code === "scraper") console.say("warn", `scraper failed (${page.error.message}): ${page.url}, moving on`, "scraper failed", fields);
+    else console.say("warn", `not accessible (${whyFailed(page)}): ${page.url}, moving on`, "not accessible", fields);
   }
 
   function oddSeed(page: PageRecord, why: string): void {

@@ -53,15 +53,19 @@ export const LIMITED_BY: Readonly<Record<Bottleneck, string>> = {
   nothing: "",
 };
 
+export const percent = (share: number): string => `${Math.round(share * 100)}%`;
+
 /** The line, cut to the columns there are: parts fall away from the end. */
 export function progressLine(stats: CrawlStats, columns: number): string {
   const parts = [
     `${spellNumber(stats.pages)} page${stats.pages === 1 ? "" : "s"}`,
     `${spellRate(stats.pagesPerSecond)}/s`,
+    ...(stats.items > 0 ? [`${spellNumber(stats.items)} item${stats.items === 1 ? "" : "s"}`] : []),
     `${spellNumber(stats.queued)} queued`,
     `${stats.inFlight} in flight`,
     ...(stats.failed > 0 ? [`${spellNumber(stats.failed)} failed`] : []),
     ...(LIMITED_BY[stats.bottleneck] === "" ? [] : [LIMITED_BY[stats.bottleneck]]),
+    ...(stats.parseCpuShare === null ? [] : [`cpu ${percent(stats.loopCpuShare)} loop, ${percent(stats.parseCpuShare)} parse`]),
     spellElapsed(stats.elapsedMs),
   ];
   let line = "";

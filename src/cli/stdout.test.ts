@@ -42,7 +42,8 @@ const calls = (options: Partial<StdoutOptions> = {}) => {
   return {
     told,
     options: {
-      what: "pages",
+      what: () => "pages" as const,
+      meta: true,
       fields: null,
       beforeWrite: () => undefined,
       afterWrite: () => undefined,
@@ -50,7 +51,7 @@ const calls = (options: Partial<StdoutOptions> = {}) => {
       onSpace: tell("space"),
       onClosed: tell("closed"),
       ...options,
-    } as const,
+    } satisfies StdoutOptions as StdoutOptions,
   };
 };
 
@@ -70,16 +71,28 @@ test("pages: the URL of each listed page that was fetched with 2xx", async () =>
 
 test("links: what was found, whatever became of the page", async () => {
   const stdout = slowStdout();
-  const sink = stdoutSink(stdout, calls({ what: "links" }).options);
+  const sink = stdoutSink(stdout, calls({ what: () => "links" }).options);
   const found = ["http://a/1", "http://b/2"].map((value, index) => ({ idHi: index, idLo: 0, value }));
   sink.write([output("http://a/", {}, { found, listed: false })]);
   await sink.close();
   assert.equal(stdout.written.join(""), "http://a/1\nhttp://b/2\n");
 });
 
+test("items: the scraper's text with its page as _meta", async () => {
+  for (const meta of [true, false]) {
+    const stdout = slowStdout();
+    const sink = stdoutSink(stdout, calls({ what: () => "items", meta }).options);
+    const items = ['{"a":1}', "{}"].map((json) => ({ type: "items", key: null, json }));
+    sink.write([output("http://a/", {}, { items }), output("http://b/", {}, { items, listed: false })]);
+    await sink.close();
+    const of = '"_meta":{"url":"http://a/","depth":0,"fetchedAt":"2026-01-01T00:00:00.000Z"}';
+    assert.equal(stdout.written.join(""), meta ? `{"a":1,${of}}\n{${of}}\n` : '{"a":1}\n{}\n');
+  }
+});
+
 test("records: JSON Lines of the chosen fields, failed pages too", async () => {
   const stdout = slowStdout();
-  const sink = stdoutSink(stdout, calls({ what: "records", fields: ["url", "outcome"] }).options);
+  const sink = stdoutSink(stdout, calls({ what: () => "records", fields: ["url", "outcome"] }).options);
   sink.write([output("http://a/"), output("http://a/off", { outcome: "failed", status: null })]);
   await sink.close();
   assert.equal(stdout.written.join(""), '{"url":"http://a/","outcome":"fetched"}\n{"url":"http://a/off","outcome":"failed"}\n');

@@ -3,7 +3,7 @@ import { realClock } from "../core/clock.ts";
 import { CrawlError } from "../core/errors.ts";
 import type { Output } from "../core/records.ts";
 import type { Sink } from "../core/sink.ts";
-import { appendPage, type LineBuffer, lineBuffer } from "../rules/lines.ts";
+import { appendPage, itemText, type LineBuffer, lineBuffer } from "../rules/lines.ts";
 import type { Io } from "./io.ts";
 
 /** What waits for the reader before the crawl is paused. */
@@ -13,7 +13,10 @@ const GATHER_MS = 25;
 const BATCH_BYTES = 64 * 1024;
 
 export interface StdoutOptions {
-  readonly what: "pages" | "links" | "records";
+  /** Asked once the crawl has opened: whether it gives items is known by then. */
+  readonly what: () => "pages" | "links" | "records" | "items";
+  /** Items have `_meta`. */
+  readonly meta: boolean;
   readonly fields: readonly string[] | null;
   /** Around each write: on a terminal the progress line must go. */
   readonly beforeWrite: () => void;
@@ -25,8 +28,14 @@ export interface StdoutOptions {
   readonly onClosed: () => void;
 }
 
-function append(lines: LineBuffer, output: Output, { what, fields }: StdoutOptions): void {
+function append(lines: LineBuffer, output: Output, options: StdoutOptions): void {
   const { page, listed } = output;
+  const { fields, meta } = options;
+  const what = options.what();
+  if (what === "items") {
+    if (listed) for (const { json } of output.items ?? []) lines.text(`${itemText(json, meta ? page : null)}\n`);
+    return;
+  }
   if (what === "links") {
     for (const { value } of output.found) lines.text(`${value}\n`);
     return;

@@ -2,7 +2,7 @@
 import type { Summary } from "../core/events.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import { reasonWords } from "../rules/reasons.ts";
-import { spellBytes, spellElapsed, spellNumber, spellRate } from "./progress.ts";
+import { percent, spellBytes, spellElapsed, spellNumber, spellRate } from "./progress.ts";
 
 /** "200 1,234 · 404 7", most frequent first; null when there is nothing. */
 export function counted(counts: Readonly<Record<string, number>>, most = 12): string | null {
@@ -26,6 +26,18 @@ function filesRow(files: readonly string[], outputs: readonly string[]): string 
   return outputs.length > 0 ? `nothing written to ${outputs.join(" · ")}` : null;
 }
 
+function itemsRow({ items, badItems, elapsedMs }: Summary): string | null {
+  if (items === 0 && badItems === 0) return null;
+  const rate = elapsedMs > 0 ? `, ${spellRate(items / (elapsedMs / 1_000))}/s` : "";
+  return `${spellNumber(items)}${rate}${badItems === 0 ? "" : `, ${spellNumber(badItems)} refused by their schema`}`;
+}
+
+function cpuRow({ loopCpuShare, parseCpuShare }: Summary): string {
+  return parseCpuShare === null
+    ? `${percent(loopCpuShare)} of one core`
+    : `loop ${percent(loopCpuShare)}, each parse worker ${percent(parseCpuShare)} of one core`;
+}
+
 /** Lines for people. */
 export function summaryLines(summary: Summary, readerLeft: boolean, asked: Asked = { limits: null, outputs: [] }): string[] {
   const { pages, elapsedMs, pagesPerSecond, bytes, finishReason, retries, slowestHosts, files } = summary;
@@ -35,6 +47,7 @@ export function summaryLines(summary: Summary, readerLeft: boolean, asked: Asked
   const rows: [string, string | null][] = [
     // Every record of the run; the pages of the first line are those fetched or unchanged.
     ["records", onlyPages ? null : counted(summary.byOutcome)],
+    ["items", itemsRow(summary)],
     ["status", counted(summary.byStatus)],
     ["failed", counted(summary.byError)],
     ["skipped", counted(summary.bySkipReason)],
@@ -48,7 +61,7 @@ export function summaryLines(summary: Summary, readerLeft: boolean, asked: Asked
             .join(" · ")
         : null,
     ],
-    ["cpu", elapsedMs > 1_000 ? `${Math.round(summary.loopCpuShare * 100)}% of one core` : null],
+    ["cpu", elapsedMs > 1_000 ? cpuRow(summary) : null],
     ["files", filesRow(files, asked.outputs)],
   ];
   return [

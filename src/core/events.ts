@@ -18,6 +18,8 @@ export type FinishReason =
 export type StopMode = "queue" | "flight" | "now";
 
 export type CrawlEvent =
+  /** Store, outputs and scraper are open, nothing was requested yet. `gives`: what goes to the outputs. */
+  | { readonly kind: "opened"; readonly gives: "pages" | "items"; readonly parseWorkers: number }
   | { readonly kind: "started"; readonly seeds: number }
   | { readonly kind: "settled"; readonly output: Output }
   | {

@@ -95,3 +95,12 @@ export function appendPage(line: LineBuffer, page: PageRecord, fields: readonly 
 export function appendRecord(line: LineBuffer, record: object, end = "\n"): void {
   line.text(`${JSON.stringify(record)}${end}`);
 }
+
+/** An item's text, with `_meta` of its page as the last field where there is one. */
+export function itemText(json: string, page: Pick<PageRecord, "url" | "depth" | "fetchedAt"> | null): string {
+  if (page === null) return json;
+  const { url, depth, fetchedAt } = page;
+  const tail = `"_meta":${JSON.stringify({ url, depth, fetchedAt })}}`;
+  // Only an object without fields is two characters long.
+  return `${json.slice(0, -1)}${json.length === 2 ? "" : ","}${tail}`;
+}

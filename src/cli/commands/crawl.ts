@@ -6,7 +6,6 @@ import type { Summary } from "../../core/events.ts";
 import type { CrawlSpec } from "../../core/spec.ts";
 import type { CrawlOptions, CrawlRun, crawl } from "../../crawl.ts";
 import { shownSeed } from "../../rules/seeds.ts";
-import { loadScraper } from "../../scraper.ts";
 import { type Console, createConsole } from "../console.ts";
 import { type Ending, exitCode, isDiskFull } from "../exit.ts";
 import { type CliFlags, cliFlags, flagTable, type Given, parseFlags } from "../flags.ts";
@@ -149,7 +148,6 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
   const ignore = () => undefined; // `done` tells of failures
   const loading = load();
   loading.catch(ignore);
-  const scrape = spec.scraper === null ? undefined : await loadScraper(spec.scraper, io.cwd);
   sayAtStart(console, command);
   const sources = seedSources(console, command, io);
   const seeds = await openSeeds(sources);
@@ -157,10 +155,12 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
   const narrator = createNarrator(console);
   const ending: { signal: StopSignal | null; readerLeft: boolean } = { signal: null, readerLeft: false };
   let stopping = false;
+  let gives: "pages" | "items" = "pages";
   const records = spec.outputs.includes("-");
   const sink = stdoutSink(io.stdout, {
-    what: records ? "records" : spec.print,
+    what: () => (!records ? spec.print : gives === "items" ? "items" : "records"),
     fields: spec.fields,
+    meta: spec.meta,
     beforeWrite: () => (io.stdout.isTerminal ? console.progress.hold() : undefined),
     afterWrite: () => (io.stdout.isTerminal ? console.progress.release() : undefined),
     // A pause during a stop would hold up the stop.
@@ -172,7 +172,6 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
     },
   });
   const options: CrawlOptions = {
-    ...(scrape === undefined ? {} : { scrape }),
     sinks: [sink],
     seedNames: [...(Array.isArray(spec.seeds) ? spec.seeds : []), ...command.flags.inputFiles.map((file) => `-i ${file}`)],
     fresh: command.flags.fresh,
@@ -180,11 +179,14 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
     log: console.log,
     onEvent(event) {
       if (event.kind === "stopping") stopping = true;
+      if (event.kind === "opened") {
+        gives = event.gives;
+        sayWhereItLives(console, command);
+      }
       narrator.tell(event);
     },
   };
   const run = crawl({ ...spec, seeds, outputs: spec.outputs.filter((file) => file !== "-") }, options);
-  sayWhereItLives(console, command);
   const signalsOff = obeySignals(io, console, run, INTERRUPTED, (signal) => {
     ending.signal ??= signal;
   });
