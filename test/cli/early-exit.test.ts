@@ -32,13 +32,34 @@ const SCRAPERS = [
   ["that answers", "export default () => [];", 0, /finished: 1 page/],
 ] as const;
 
+/** The same in parse workers: what ends or holds up a worker costs its page, and no more. */
+const IN_WORKERS = [
+  ["whose promise nothing settles", "export default () => new Promise(() => {});", /scraper failed \(.*(?:took|longer|300ms).*\)/],
+  ["that never gives the thread back", "export default () => { for (;;); };", /scraper failed/],
+  ["that calls process.exit(0)", "export default () => process.exit(0);", /scraper failed/],
+  ["that throws", "export default () => { throw new Error('too odd a page'); };", /scraper failed \(too odd a page; no retries allowed\)/],
+] as const;
+
+async function crawlWith(source: string, ...more: string[]) {
+  await using folder = await temporaryFolder();
+  writeFileSync(join(folder.path, "scraper.mjs"), source);
+  return await run(process.execPath, ["--input-type=module", "-e", program, "crawl", base, "-s", "scraper.mjs", "--retries", "0", ...more], folder.path);
+}
+
 for (const [name, source, status, message] of SCRAPERS) {
-  test(`a scraper ${name} gives exit status ${status}`, async () => {
-    await using folder = await temporaryFolder();
-    writeFileSync(join(folder.path, "scraper.mjs"), source);
-    const ended = await run(process.execPath, ["--input-type=module", "-e", program, "crawl", base, "-s", "scraper.mjs"], folder.path);
+  test(`a scraper ${name} gives exit status ${status} in the loop's own thread`, async () => {
+    const ended = await crawlWith(source, "--parse-workers", "0");
     assert.equal(ended.code, status, ended.stderr);
     assert.match(ended.stderr, message);
     if (status !== 1) assert.doesNotMatch(ended.stderr, /ended before/);
+  });
+}
+
+for (const [name, source, message] of IN_WORKERS) {
+  test(`a scraper ${name} fails its page in a parse worker, and the crawl ends as it should`, async () => {
+    const ended = await crawlWith(source, "--parse-workers", "1", "--parse-timeout", "300ms");
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.match(ended.stderr, message);
+    assert.match(ended.stderr, /finished: 0 pages/);
   });
 }
