@@ -127,7 +127,7 @@ test("a run without a record leaves a valid file of each format", async () => {
   }
   assert.equal(readFileSync(at("a.jsonl"), "utf8"), "");
   assert.equal(readFileSync(at("a.json"), "utf8"), "[]\n");
-  assert.match(readFileSync(at("a.csv"), "utf8"), /^url,status,.*,durationMs\r\n$/);
+  assert.match(readFileSync(at("a.csv"), "utf8"), /^url,status,.*,durationMs,itemErrors\r\n$/);
   assert.equal(readFileSync(at("s.csv"), "utf8"), "url,referrer,depth,reason,rule\r\n");
   assert.match(dump(at("a.sqlite")), /^CREATE TABLE "links" \([^)]*\)\n$/);
 });
