@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -11,7 +11,17 @@ import { openPool, type PoolOptions } from "./pool.ts";
 import { scrapeTask } from "./task-for-tests.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "skein-pool-"));
-after(() => rmSync(folder, { recursive: true, force: true }));
+/** A pool with nothing special, for every test that does not spoil it: to start a worker takes its time. */
+let usual: Promise<Trial> | null = null;
+after(async () => {
+  await (await usual)?.scraping[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function usualTrial(): Promise<Trial> {
+  usual ??= openTrial();
+  return { ...(await usual), [Symbol.asyncDispose]: async () => undefined };
+}
 
 /** Handlers that do what their name says; `data` tells how. A gate is shared memory: no test waits by the clock. */
 const SCRAPER = `
@@ -24,7 +34,7 @@ export default { version: 1, items: { page: { key: "n" } }, handlers: {
   spinOnce({ data, item }) { if (!existsSync(data.file)) { writeFileSync(data.file, ""); for (;;); } item({ n: 1 }); },
   exit() { process.exit(3); },
   memory() { const all = []; for (;;) all.push(new Array(100_000).fill({})); },
-  hang({ signal, item }) { return new Promise((done) => signal.addEventListener("abort", () => { console.error("heard"); done(); })); },
+  hang({ signal, data, log }) { log.debug("hangs"); return new Promise((done) => signal.addEventListener("abort", () => { writeFileSync(data.heard, ""); done(); })); },
   waitFor({ data, item }) { writeFileSync(data.begun, ""); while (!existsSync(data.go)); item({ n: data.n }); },
   leak({ item }) { setTimeout(() => item({ n: 0 }), 0); },
   reject() { Promise.reject(new Error("nobody awaits this")); return never; },
@@ -60,7 +70,7 @@ const itemsOf = (outcome: ScrapeOutcome) => (outcome.kind === "scraped" ? outcom
 const path = (name: string) => join(folder, name);
 
 test("pages go through a worker and come back as they would inline", async () => {
-  await using trial = await openTrial();
+  await using trial = await usualTrial();
   const { scraping } = trial;
   assert.deepEqual([scraping.kind, scraping.version, scraping.first], ["handlers", "version 1", "item"]);
   assert.deepEqual(itemsOf(await trial.run("title")), [{ n: "Title" }]);
@@ -71,13 +81,13 @@ test("pages go through a worker and come back as they would inline", async () =>
   assert.ok(thrown.kind === "threw");
   assert.deepEqual([thrown.message, thrown.stack?.includes("scraper.mjs")], ["boom", true]);
   assert.deepEqual(itemsOf(await trial.run("item", { n: 5 })), [{ n: 5, state: null }]);
-  assert.deepEqual(trial.logged, ['info seen {"url":"http://shop.test/list/page.html","n":5}']);
+  assert.deepEqual(trial.logged.slice(-1), ['info seen {"url":"http://shop.test/list/page.html","n":5}']);
   const { workers, busy, waiting, cpuShare } = scraping.view();
   assert.deepEqual([workers, busy, waiting, cpuShare > 0 && cpuShare <= 1], [1, 0, 0, true]);
 });
 
 test("a body that is part of a larger buffer stays whole, and the task keeps its own", async () => {
-  await using trial = await openTrial();
+  await using trial = await usualTrial();
   const pooled = Buffer.from("xx<h1>Part</h1>yy").subarray(2, -2);
   const task = scrapeTask(pooled, { handler: "title" });
   assert.deepEqual(itemsOf(await trial.scraping.run(task)), [{ n: "Part" }]);
@@ -105,7 +115,7 @@ test("a worker that runs out of memory is replaced", async () => {
 });
 
 test("process.exit in a scraper ends its thread only", async () => {
-  await using trial = await openTrial();
+  await using trial = await usualTrial();
   assert.deepEqual(await trial.run("exit"), {
     kind: "crashed",
     message: "the parse worker was ended by the scraper (exit code 3), at the second try with this page",
@@ -114,7 +124,7 @@ test("process.exit in a scraper ends its thread only", async () => {
 });
 
 test("errors that nobody catches are those of the page that runs; code that outlives its page is told in the log", async () => {
-  await using trial = await openTrial();
+  await using trial = await usualTrial();
   const rejected = await trial.run("reject");
   assert.deepEqual([rejected.kind, rejected.kind === "threw" && rejected.message], ["threw", "nobody awaits this"]);
   assert.equal((await trial.run("leak")).kind, "scraped");
@@ -123,7 +133,7 @@ test("errors that nobody catches are those of the page that runs; code that outl
 });
 
 test("larger priority first, then by arrival", async () => {
-  await using trial = await openTrial();
+  await using trial = await usualTrial();
   const order: unknown[] = [];
   const go = path("order-go");
   const first = trial.run("waitFor", { n: "first", begun: path("order-begun"), go });
@@ -180,7 +190,7 @@ test("what is ready before a busy worker is taken over by an idle one", async ()
 });
 
 test("values that were learnt come with the next page, to every worker and to those that replace one", async () => {
-  await using trial = await openTrial();
+  await using trial = await usualTrial();
   const stateOf = async () => itemsOf(await trial.run("item", { n: 1 }));
   assert.deepEqual(await stateOf(), [{ n: 1, state: null }]);
   trial.scraping.learn([["state:s", '"a"']]);
@@ -192,14 +202,16 @@ test("values that were learnt come with the next page, to every worker and to th
 });
 
 test("abort ends what runs and waits, fires the signal, and the pool goes on", async () => {
-  await using trial = await openTrial();
-  const runs = [trial.run("hang"), trial.run("item", { n: 1 }), trial.run("item", { n: 2 })];
+  await using trial = await usualTrial();
+  const runs = [trial.run("hang", { heard: path("heard") }), trial.run("item", { n: 1 }), trial.run("item", { n: 2 })];
+  while (!trial.logged.some((line) => line.startsWith("debug hangs"))) await new Promise(setImmediate);
   trial.scraping.abort();
   assert.deepEqual(
     (await Promise.all(runs)).map(({ kind }) => kind),
     ["aborted", "aborted", "aborted"],
   );
   assert.deepEqual(itemsOf(await trial.run("item", { n: 3 })), [{ n: 3, state: null }]);
+  assert.equal(existsSync(path("heard")), true);
 });
 
 test("a pool is disposed of while a page hangs, and takes nothing more", async () => {

@@ -197,18 +197,14 @@ export function startThread(options: ThreadOptions, events: ThreadEvents): Threa
   };
 }
 
-/** What the scraper prints goes to stderr: stdout is for data. */
 function createWorker({ source, own, memoryMb }: ThreadOptions, memory: SharedArrayBuffer): Worker {
   const start: WorkerStart = { source, own, shared: memory };
-  const worker = new Worker(new URL(own.worker), {
+  return new Worker(new URL(own.worker), {
     workerData: start,
-    stdout: true,
     execArgv: moduleFlags(process.execArgv),
     resourceLimits: { maxOldGenerationSizeMb: memoryMb },
     name: "skein parse worker",
   });
-  worker.stdout.on("data", (text: Uint8Array) => process.stderr.write(text));
-  return worker;
 }
 
 const MODULE_FLAG = /^(--import|--require|-r|--loader|--experimental-loader|--conditions|-C)(=|$)/;

@@ -74,6 +74,8 @@ function stray(error: unknown): void {
   else log("error", "the scraper left an error uncaught", { error: message, stack });
 }
 
+// What a scraper prints goes to stderr: stdout is for data. (Read by the loop's thread, a stream of a thread would keep the process from ending.)
+process.stdout.write = process.stderr.write.bind(process.stderr);
 process.on("uncaughtException", stray);
 process.on("unhandledRejection", stray);
 
