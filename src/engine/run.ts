@@ -17,6 +17,10 @@ import { createVisitor } from "./visit.ts";
 /** Pages that wait for their settle step before it is taken without waiting for the loop to go idle. */
 const MAX_BATCH = 64;
 const MAX_CLAIM = 128;
+/** While BUSY requests are out, a settle step is put off for a few rounds of the event loop until GOOD_BATCH pages wait for it: a durable store commits each step. */
+const BUSY = 4;
+const GOOD_BATCH = 16;
+const PUT_OFF_ROUNDS = 4;
 
 /** Asked before every claim: whether the readers of the output keep up. */
 export interface Gate {
@@ -95,11 +99,15 @@ export function startLoop(input: LoopInput): Loop {
     wakeUp?.();
   }
   let soonAsked = false;
+  let rounds = 0;
+  /** The round in which the first of `pages` was concluded. */
+  let waitingSince = 0;
   function wakeSoon(): void {
     if (soonAsked) return;
     soonAsked = true;
     clock.soon(() => {
       soonAsked = false;
+      rounds++;
       wake();
     });
   }
@@ -124,7 +132,7 @@ export function startLoop(input: LoopInput): Loop {
     const { token } = concluded.settled;
     if (inFlight.get(token) === null) reading--;
     inFlight.delete(token);
-    pages.push(concluded.settled);
+    if (pages.push(concluded.settled) === 1) waitingSince = rounds;
     for (const link of concluded.links) links.push(link);
     if (pages.length >= MAX_BATCH) wake();
     else wakeSoon();
@@ -173,18 +181,21 @@ export function startLoop(input: LoopInput): Loop {
     }, fail);
   }
 
-  async function flush(): Promise<void> {
+  /** The settle step may wait for more pages; until it is known whether enough is in flight, `turn` sees to it. */
+  const mayWait = (): boolean => pages.length > 0 && pages.length < GOOD_BATCH && rounds - waitingSince < PUT_OFF_ROUNDS;
+
+  async function flush(later: boolean): Promise<void> {
     if (started.length > 0 || ended.length > 0) {
       const now = clock.now();
       // A page that is settled below brings its own end with it.
-      const settledNow = new Set(pages.map((page) => page.token));
+      const settledNow = new Set(later ? [] : pages.map((page) => page.token));
       const begun = started.filter(({ token }) => !settledNow.has(token)).map(({ token, at }) => ({ token, sinceMs: now - at }));
       const over = ended.filter((token) => !settledNow.has(token));
       started = [];
       ended = [];
       if (begun.length > 0 || over.length > 0) await frontier.progress(begun, over);
     }
-    if (pages.length === 0) return;
+    if (pages.length === 0 || later) return;
     for (const { host, crawlDelayMs } of visitor.robots.takeDelays()) await frontier.tune(host, { crawlDelayMs });
     const batch = pages;
     const found = links;
@@ -262,10 +273,16 @@ export function startLoop(input: LoopInput): Loop {
     for (;;) {
       if (failure !== null) throw failure.error;
       woken = false;
-      await flush();
+      await flush(mayWait());
       const waitMs = await claimOnce();
       if (waitMs === null) return;
-      if (waitMs > 0) await nextWake(waitMs);
+      if (waitMs === 0) continue;
+      if (pages.length === 0) await nextWake(waitMs);
+      else if (inFlight.size < BUSY) await flush(false);
+      else {
+        wakeSoon();
+        await nextWake(waitMs);
+      }
     }
   }
 
