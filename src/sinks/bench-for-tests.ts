@@ -19,7 +19,8 @@ export const TABLES: readonly Table<object>[] = [
   linksTable(),
   itemsTable({ types: [{ name: "product", key: "id", columns: null }], meta: true }),
 ];
-export const ITEMS = TABLES.at(-1)!;
+/** Where items stand among the tables. */
+export const ITEMS = TABLES.length - 1;
 
 const NUMBERS = /^(?:status|_?depth|bytes|bytesDecoded|attempts|durationMs|price|late.*)$/;
 const FLAGS = new Set(["truncated", "bodySkipped", "fromCache", "nofollow", "inStock"]);
@@ -51,15 +52,27 @@ function itemsOf(columns: readonly string[], rows: readonly (readonly unknown[])
 
 /** The items of outputs as an output holds them; in a database by type, a key that comes again in the place of the first. */
 function wantedItems(outputs: readonly Output[], database: boolean): object[] {
-  const rows: { readonly type: string; readonly key: string | null; item: object }[] = [];
+  const rows: { readonly type: string; item: object }[] = [];
+  const byKey = new Map<string, { item: object }>();
   const take = ({ item: { type, key, json }, page }: TakenItem) => {
     const item = { ...JSON.parse(json), _meta: { url: page?.url, depth: page?.depth, fetchedAt: page?.fetchedAt } };
-    const before = database && key !== null ? rows.find((row) => row.type === type && row.key === key) : undefined;
-    if (before === undefined) rows.push({ type, key, item });
-    else before.item = item;
+    const name = database && key !== null ? `${type} ${key}` : null;
+    const before = name === null ? undefined : byKey.get(name);
+    const row = { type, item };
+    if (before !== undefined) before.item = item;
+    else rows.push(row);
+    if (name !== null && before === undefined) byKey.set(name, row);
   };
   for (const output of outputs) itemsTable({ types: [], meta: true }).each(output, take);
   return (database ? [...Map.groupBy(rows, ({ type }) => type).values()].flat() : rows).map(({ item }) => item);
+}
+
+/** What an output should hold of these outputs. */
+export function wantedOf(table: Table<object>, path: string, outputs: readonly Output[]): object[] {
+  if (isItems(table)) return wantedItems(outputs, path.endsWith(".sqlite"));
+  const records: object[] = [];
+  for (const output of outputs) table.each(output, (record) => records.push(record));
+  return records;
 }
 
 /** RFC 4180 §2, strictly. An empty cell that is not quoted is null. */
@@ -176,12 +189,7 @@ export function sinkPlaces(root: string): SinkPlaces {
           if (suffix !== "sqlite") return textOf(path());
           return isItems(table) ? itemRows(path()) : databaseRows(path(), table.name);
         },
-        wanted(outputs) {
-          if (isItems(table)) return wantedItems(outputs, suffix === "sqlite");
-          const records: object[] = [];
-          for (const output of outputs) table.each(output, (record) => records.push(record));
-          return records;
-        },
+        wanted: (outputs) => wantedOf(table, path(), outputs),
       };
     },
     async close() {

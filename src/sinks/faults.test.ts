@@ -10,7 +10,7 @@ import type { CrawlError } from "../core/errors.ts";
 import type { SinkState } from "../core/sink.ts";
 import { parseSpec } from "../core/spec.ts";
 import { outputAt } from "../testing/sink-cases.ts";
-import { openAt, readOutput, SUFFIXES, TABLES } from "./bench-for-tests.ts";
+import { ITEMS, openAt, readOutput, SUFFIXES, TABLES } from "./bench-for-tests.ts";
 import { killed, resumeAndCheck, type Told, told, writer } from "./kill-for-tests.ts";
 import { openSinks } from "./open.ts";
 
@@ -27,6 +27,15 @@ const unwritable = (about: RegExp) => (error: unknown) => {
 };
 
 // A process takes its time to start: all suffixes are in kills.long.ts.
+for (const suffix of ["csv", "csv.gz", "sqlite"]) {
+  test(`items.${suffix}: killed twice at any instant, then ended cleanly`, { skip: noUnix }, async () => {
+    const path = join(newFolder(), `out.${suffix}`);
+    const first = await killed(path, { done: 0, state: null }, 3 + Math.floor(Math.random() * 40), ITEMS);
+    const second = await killed(path, first, 1 + Math.floor(Math.random() * 20), ITEMS);
+    await resumeAndCheck(path, second, second.done + 50, ITEMS);
+  });
+}
+
 for (const suffix of ["jsonl", "json.gz", "csv", "sqlite"]) {
   test(`${suffix}: killed twice at any instant, then ended cleanly`, { skip: noUnix }, async () => {
     const path = join(newFolder(), `out.${suffix}`);
@@ -78,8 +87,12 @@ test("a full file system is output-unwritable; with room again the run goes on f
     return;
   }
   try {
-    for (const suffix of SUFFIXES) {
+    for (const [suffix, index] of [
+      ...SUFFIXES.map((name) => [name, 0] as const),
+      ...(["csv", "sqlite"] as const).map((name) => [name, ITEMS] as const),
+    ]) {
       const path = join(small.path, `out.${suffix}`);
+      const table = TABLES[index]!;
       let last: Told = { done: 0, state: null };
       const sink = openAt(path, table, null);
       const fill = () => {
@@ -94,7 +107,7 @@ test("a full file system is output-unwritable; with room again the run goes on f
       await sink.close();
       assert.ok(last.done > 0, suffix);
       small.resize("16m");
-      await resumeAndCheck(path, last, last.done + 100);
+      await resumeAndCheck(path, last, last.done + 100, index);
       rmSync(path);
       small.resize("256k");
     }
