@@ -72,8 +72,6 @@ export interface ScrapeRest {
   readonly data?: string;
   readonly series?: string;
   readonly index?: number;
-  /** The page of a series on which a request outside of it was found: dropped with what lies behind a stop. */
-  readonly within?: { readonly series: string; readonly index: number };
   readonly oldRuns?: Readonly<Record<string, number>>;
 }
 

@@ -16,7 +16,7 @@ import type { Parts } from "./parts.ts";
 import { skippedOf } from "./record.ts";
 import { type Facts, NO_LINKS, type Settling } from "./settling.ts";
 import type { Values } from "./values.ts";
-import type { VisitDesk } from "./visits.ts";
+import { readNow, type VisitDesk } from "./visits.ts";
 
 /** A page that was fetched and has its record, as far as it goes without the scraper. */
 export interface FetchedPage {
@@ -28,7 +28,10 @@ export interface FetchedPage {
 }
 
 export interface ScrapeDesk {
-  /** A request that lies behind the stop of its series; null: go on. */
+  /**
+   * A page that lies behind the stop of its series; null: go on. What such a page led to before the stop was known stays: pages before the stop may
+   * have led to it as well, and it is queued once only.
+   */
   behindStop(lease: Lease, facts: Facts): Concluded | null;
   /** Does not keep the response's body: what the scraper needs of it is copied before this returns. */
   scrape(fetched: FetchedPage, outcome: FetchOutcome & { kind: "fetched" }): Promise<Concluded>;
@@ -49,15 +52,10 @@ export function createScrapeDesk({ parts, scraping, values, settling, visits }: 
   const stopRules = compileStopRules(spec.stopWhen);
 
   function behindStop(lease: Lease, facts: Facts): Concluded | null {
-    const scrape = lease.request.rest?.scrape;
-    if (scrape === undefined) return null;
-    const places = [scrape.series === undefined ? null : { series: scrape.series, index: scrape.index ?? 0 }, scrape.within ?? null];
-    for (const place of places) {
-      if (place === null || place.index <= values.stopOf(place.series)) continue;
-      const rule = `the series ${place.series} ended with page ${values.stopOf(place.series)}`;
-      return settling.dropped(lease, facts, skippedOf(lease.request, "stopped", rule));
-    }
-    return null;
+    const { series, index = 0 } = lease.request.rest?.scrape ?? {};
+    if (series === undefined || index <= values.stopOf(series)) return null;
+    const rule = `the series ${series} ended with page ${values.stopOf(series)}`;
+    return settling.dropped(lease, facts, skippedOf(lease.request, "stopped", rule));
   }
 
   /** With the time that passed since the exchange ended. */
@@ -72,7 +70,7 @@ export function createScrapeDesk({ parts, scraping, values, settling, visits }: 
       case "aborted":
         return { settled: settling.settled(lease, facts, { kind: "returned" }, null), links: NO_LINKS };
       case "scraped":
-        return behindStop(lease, facts) ?? conclude({ ...fetched, facts }, result.scraped);
+        return behindStop(lease, facts) ?? conclude({ ...fetched, facts }, visits === null ? result.scraped : readNow(result.scraped, values.get));
       case "threw":
         return threw({ ...fetched, facts }, result.message, result.stack);
       case "crashed":
@@ -110,10 +108,13 @@ export function createScrapeDesk({ parts, scraping, values, settling, visits }: 
   }
 
   function conclude(fetched: FetchedPage, scraped: Scraped | null): Concluded {
-    const { lease, facts, extraction } = fetched;
+    const { lease, facts } = fetched;
     const { request } = lease;
     const bad = scraped?.badItems ?? [];
-    const page: PageRecord = bad.length === 0 ? fetched.page : { ...fetched.page, itemErrors: bad };
+    const more = scraped?.links ?? null;
+    const extraction = more === null || fetched.extraction === null ? fetched.extraction : withLinks(fetched.extraction, more, request.url);
+    const links = extraction === fetched.extraction ? {} : { links: extraction?.links ?? [] };
+    const page: PageRecord = bad.length === 0 ? { ...fetched.page, ...links } : { ...fetched.page, ...links, itemErrors: bad };
     const { requests, output } = linksOf(request, extraction, scraped);
     const items = scraped === null || scraped.items.length === 0 ? null : scraped.items;
     const whole = { ...output, page, listed: settling.listed(page.url), ...(items === null ? {} : { items }) };
@@ -139,11 +140,9 @@ export function createScrapeDesk({ parts, scraping, values, settling, visits }: 
     const base = extraction?.base ?? request.rest?.sentAs ?? request.url;
     const follows = byScraper && scraped !== null ? admitFollows(admit, request, scraped.follows, base) : null;
     if (extraction === null) return { requests: follows?.requests ?? NO_LINKS, output: { skipped: follows?.skipped ?? [], found: [], edges: [] } };
-    const more = scraped?.links ?? null;
-    const all = more === null ? extraction : withLinks(extraction, more, request.url);
-    const nofollow = spec.robots && all.robots.includes("nofollow");
+    const nofollow = spec.robots && extraction.robots.includes("nofollow");
     const chosen = byScraper ? (follows?.followed ?? new Set<string>()) : null;
-    const { requests, skipped, found, edges } = admitLinks(admit, request, all, nofollow, chosen);
+    const { requests, skipped, found, edges } = admitLinks(admit, request, extraction, nofollow, chosen);
     if (follows === null) return { requests, output: { skipped, found, edges } };
     return { requests: follows.requests, output: { skipped: follows.skipped.length === 0 ? skipped : [...follows.skipped, ...skipped], found, edges } };
   }

@@ -14,21 +14,17 @@ export interface AdmittedFollows {
   readonly followed: ReadonlySet<string>;
 }
 
-/** Where a request stands that was found on a page: in the series it was given, and within the series of that page. */
-function scrapeRest(from: CrawlRequest, follow: Follow): ScrapeRest {
-  const own = from.rest?.scrape;
-  const within = own?.series !== undefined && own.index !== undefined ? { series: own.series, index: own.index } : own?.within;
+function scrapeRest(follow: Follow): ScrapeRest {
   return {
     ...(follow.handler === null ? {} : { handler: follow.handler }),
     ...(follow.data === null ? {} : { data: follow.data }),
     ...(follow.series === null ? {} : { series: follow.series, index: follow.index ?? 0 }),
-    ...(within === undefined || within.series === follow.series ? {} : { within }),
     ...(follow.oldRuns === null || follow.series === null ? {} : { oldRuns: follow.oldRuns }),
   };
 }
 
-function restOf(from: CrawlRequest, follow: Follow, { sentAs }: NormalUrl): RequestRest | null {
-  const scrape = scrapeRest(from, follow);
+function restOf(follow: Follow, { sentAs }: NormalUrl): RequestRest | null {
+  const scrape = scrapeRest(follow);
   const rest: RequestRest = {
     ...(sentAs === null ? {} : { sentAs }),
     ...(follow.method === null || follow.method === "GET" ? {} : { method: follow.method }),
@@ -68,7 +64,7 @@ export function admitFollows(rules: AdmitRules, from: CrawlRequest, follows: rea
       continue;
     }
     followed.add(url);
-    const rest = restOf(from, follow, parsed);
+    const rest = restOf(follow, parsed);
     const identity = identityOf({ url, rest });
     fingerprint(follow.dontDedupe ? `${identity} #${from.idHi}:${from.idLo}:${i}` : identity, rules.seed, scratch);
     requests.push({
