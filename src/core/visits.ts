@@ -17,6 +17,8 @@ export interface Reading {
   readonly badItems: readonly BadItem[];
   /** It ended its series, or the run: so does the same page once more. */
   readonly stopSeries?: true;
+  /** It met a watermark or a series that ended: a run with such pages does not look at everything. */
+  readonly partial?: true;
   readonly stop?: NonNullable<Scraped["stop"]>;
 }
 

@@ -8,7 +8,7 @@ import type { Scraping } from "../core/scraping.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import type { VisitBook } from "../core/visits.ts";
 import { makeSkip } from "../rules/admit.ts";
-import { RUN_STOP } from "../rules/values.ts";
+import { RUN_PARTIAL, RUN_STOP } from "../rules/values.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
 import { createWriter, gateOf, type Readers } from "./output.ts";
 import type { Parts } from "./parts.ts";
@@ -201,7 +201,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const left = lastCounts.queued + lastCounts.delayed;
       const over = reason !== "interrupted" && reason !== "cancelled";
       if (reason === "finished" || reason === "stop-condition") await keepMarks(store, values, left);
-      if (reason === "finished" && left === 0 && !values.anyStopped() && opened.visits !== null) closeBook(opened.visits, write);
+      if (reason === "finished" && left === 0 && values.get(RUN_PARTIAL) === null && opened.visits !== null) closeBook(opened.visits, write);
       const resumeFrom = await opened.finish({ reason, over, elapsedMs: elapsedMs(), left });
       // After the last commit: what is left is listed as skipped, and is no part of what a resume finds.
       if (resumeFrom === null) await leftOver(store, write);

@@ -10,8 +10,6 @@ export interface Values {
   apply(changes: readonly ValueChange[]): void;
   /** Index at which a series was stopped; Infinity: it was not. */
   stopOf(series: string): number;
-  /** Whether a series was stopped in this run: then not everything was looked at. */
-  anyStopped(): boolean;
   /** The changes that make this run's watermarks those of the last good run, or why they stay as they are. */
   marks(leftHandlers: ReadonlySet<string>): { readonly changes: readonly ValueChange[]; readonly held: string | null };
 }
@@ -43,7 +41,6 @@ export function createValues(before: ReadonlyMap<string, string>, scraping: Scra
   return {
     get: (key) => values.get(key) ?? null,
     stopOf,
-    anyStopped: () => under(RUN_SERIES).length > 0,
     apply(changes) {
       const learnt = new Map<string, string | null>();
       for (const change of changes) {

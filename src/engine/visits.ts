@@ -1,4 +1,5 @@
 /** Crawls that ask only for what changed: what the last run saw of a page, how to ask, and what an unchanged page counts for. Where visits are kept is store/visits. */
+import type { ValueChange } from "../core/frontier.ts";
 import type { FetchedResponse } from "../core/outcome.ts";
 import type { Extraction } from "../core/page.ts";
 import type { ItemRecord, Output, PageRecord } from "../core/records.ts";
@@ -8,6 +9,7 @@ import type { ChangeRecord, LinkFacts, Reading, Visit, VisitBook } from "../core
 import { itemChanges, pageChange } from "../rules/changes.ts";
 import { wantsBody } from "../rules/media-type.ts";
 import { fingerprintOf, parseUrl } from "../rules/url.ts";
+import { MARK, RUN_MARK, RUN_PARTIAL } from "../rules/values.ts";
 import type { Parts } from "./parts.ts";
 import { digestOf } from "./record.ts";
 
@@ -25,18 +27,35 @@ export interface VisitDesk {
 }
 
 const NOTHING_READ: Reading = { readBy: null, links: null, follows: [], items: [], badItems: [] };
+const PARTIAL: ValueChange = { op: "set", key: RUN_PARTIAL, value: "true" };
 const NO_ITEMS: readonly ItemRecord[] = [];
 
 /** What an earlier run read, as if it had been read now; state and marks are of their run. */
 export function scrapedOf({ reading }: Visit): Scraped {
-  const { links, follows, items, badItems, stop = null, stopSeries = false } = reading;
-  return { links, follows, items, badItems, values: [], stop, stopSeries };
+  const { links, follows, items, badItems, stop = null, stopSeries = false, partial } = reading;
+  return { links, follows, items, badItems, values: partial ? [PARTIAL] : [], stop, stopSeries };
 }
 
 export function readingOf(readBy: string, scraped: Scraped | null): Reading {
   if (scraped === null) return { ...NOTHING_READ, readBy };
-  const { links, follows, items, badItems, stop, stopSeries } = scraped;
-  return { readBy, links, follows, items, badItems, ...(stopSeries ? { stopSeries } : {}), ...(stop === null ? {} : { stop }) };
+  const { links, follows, items, badItems, values, stop, stopSeries } = scraped;
+  const partial = values.some(({ key }) => key === RUN_PARTIAL);
+  return {
+    readBy,
+    links,
+    follows,
+    items,
+    badItems,
+    ...(stopSeries ? { stopSeries } : {}),
+    ...(partial ? { partial } : {}),
+    ...(stop === null ? {} : { stop }),
+  };
+}
+
+/** What was read now, with a note if by a watermark or the end of a series it does not tell of everything. `mark`: of the last good run. */
+export function readNow(scraped: Scraped, mark: (key: string) => string | null): Scraped {
+  const partial = scraped.stopSeries || scraped.values.some(({ key }) => key.startsWith(RUN_MARK) && mark(MARK + key.slice(RUN_MARK.length)) !== null);
+  return partial ? { ...scraped, values: [...scraped.values, PARTIAL] } : scraped;
 }
 
 export function extractionOf({ page, facts }: Visit): Extraction {

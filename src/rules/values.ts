@@ -15,6 +15,8 @@ export const RUN_FAILED = "run:failed:";
 /** Handlers that met a watermark, and those of which a page outside of any series failed. */
 export const RUN_MARKING = "run:marking:";
 export const RUN_BROKEN = "run:broken:";
+/** That pages told of a series that ended, or met a watermark that was there: the run did not look at everything. */
+export const RUN_PARTIAL = "run:partial";
 /** That a scraper stopped the run: mode and reason. */
 export const RUN_STOP = "run:stop";
 
