@@ -32,6 +32,8 @@ export interface AssembleOptions {
   readonly scrape?: Scrape;
   /** Made by defineScraper; runs in the loop's own thread. */
   readonly scraper?: Scraper;
+  /** Against which the path of a scraper module is resolved; default: that of the process. */
+  readonly cwd?: string;
   readonly sinks?: readonly Sink[];
   readonly hooks?: CrawlHooks;
   readonly log?: Logger;
@@ -241,7 +243,7 @@ function trapsOf(spec: CrawlSpec, startedAt: EpochMs, siteOf: (host: string) => 
 }
 
 /** The user's scraper: a module, a closure, or selectors. Loaded before the first request, so that a mistake in it ends the crawl at its start. Null: there is none. */
-function scrapingOf(spec: CrawlSpec, { scrape, scraper }: AssembleOptions, log: Logger): { open(): Promise<OpenedScraping> } | null {
+function scrapingOf(spec: CrawlSpec, { scrape, scraper, cwd }: AssembleOptions, log: Logger): { open(): Promise<OpenedScraping> } | null {
   const given = [spec.scraper !== null, scrape !== undefined, scraper !== undefined, Object.keys(spec.extract).length > 0].filter(Boolean).length;
   if (given === 0) return null;
   if (given > 1) {
@@ -257,7 +259,7 @@ function scrapingOf(spec: CrawlSpec, { scrape, scraper }: AssembleOptions, log: 
           scrape: scrape ?? null,
           scraper: scraper ?? null,
           extract: spec.extract,
-          cwd: process.cwd(),
+          cwd: cwd ?? process.cwd(),
           workers: spec.parseWorkers,
           parseTimeoutMs: spec.parseTimeout,
           concurrency: spec.concurrency,

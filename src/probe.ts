@@ -65,7 +65,7 @@ export interface ScrapedView {
   readonly stopSeries: boolean;
 }
 
-export type ProbeOptions = Pick<AssembleOptions, "log" | "world" | "scrape" | "scraper">;
+export type ProbeOptions = Pick<AssembleOptions, "log" | "world" | "scrape" | "scraper" | "cwd">;
 
 /** What a probe notes while the crawl of one page goes by. */
 interface Notes {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -147,8 +147,7 @@ test("-v tells how patterns were read, and retries", async () => {
   assert.doesNotMatch((await run(["crawl", "http://a/", "--list", "*.html"], play)).err, /list|try 1/);
 });
 
-test("the crawl gets the spec, the seeds as given, and the scraper's function", async () => {
-  writeFileSync(join(folder, "scrape.mjs"), "export default (url) => [url + 'x'];");
+test("the crawl gets the spec, the seeds as given, and where the scraper lies", async () => {
   const seeds: string[] = [];
   const { runs } = await run(
     ["crawl", "a.example/{1..2}", "-i", "-", "-s", "scrape.mjs", "-o", "-", "-d", "1"],
@@ -161,17 +160,7 @@ test("the crawl gets the spec, the seeds as given, and the scraper's function", 
   assert.deepEqual(seeds, ["a.example/{1..2}", "http://b.example/"]);
   const [crawl] = runs;
   assert.deepEqual([crawl?.input.maxDepth, crawl?.input.outputs, crawl?.input.scraper], [1, [], "scrape.mjs"]);
-  assert.deepEqual(await crawl?.options.scrape?.("http://u/", ""), ["http://u/x"]);
-});
-
-test("a scraper that is missing, broken or no function: status 2 naming the file", async () => {
-  writeFileSync(join(folder, "broken.mjs"), "export default (;");
-  writeFileSync(join(folder, "object.mjs"), "export default {};");
-  for (const name of ["absent.mjs", "broken.mjs", "object.mjs"]) {
-    const { status, err } = await run(["crawl", "http://a/", "-s", name]);
-    assert.equal(status, 2);
-    assert.match(err, new RegExp(`^skein: scraper: ${name}: `));
-  }
+  assert.equal(crawl?.options.cwd, folder);
 });
 
 test("the first Ctrl-C finishes what is in flight, the second aborts, the third kills", async () => {

@@ -63,3 +63,16 @@ for (const [name, source, message] of IN_WORKERS) {
     assert.match(ended.stderr, /finished: 0 pages/);
   });
 }
+
+test("a scraper that is missing, broken or no scraper: status 2 naming the file, and nothing else said", async () => {
+  for (const workers of ["0", "1"]) {
+    for (const source of [null, "export default (;", "export default {};", "export const x = 1;"]) {
+      await using folder = await temporaryFolder();
+      if (source !== null) writeFileSync(join(folder.path, "scraper.mjs"), source);
+      const argv = ["--input-type=module", "-e", program, "crawl", base, "-s", "scraper.mjs", "--parse-workers", workers];
+      const { code, stderr } = await run(process.execPath, argv, folder.path);
+      assert.equal(code, 2, `${source}: ${stderr}`);
+      assert.match(stderr, /^skein: scraper: scraper\.mjs: /, String(source));
+    }
+  }
+});

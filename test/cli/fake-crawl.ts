@@ -65,6 +65,7 @@ export function fakeCrawl(play: (run: FakeRun) => Promise<Partial<Summary>>) {
     runs.push(run);
     const done = (async () => {
       await Promise.resolve();
+      options.onEvent?.({ kind: "opened", gives: "pages", parseWorkers: 0 });
       const summary = aSummary(await play(run));
       for (const sink of options.sinks ?? []) await sink.close();
       return summary;

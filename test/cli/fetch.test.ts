@@ -158,12 +158,23 @@ test("-s FILE shows the links that a function returns", async () => {
   await using served = await serve(site);
   writeFileSync(join(folder, "links.mjs"), "export default (url, html) => [html.length > 0 ? '/from-function' : '/none', 'http://other.example/'];");
   const got = await probe(`${served.origin}/new`, "-s", "links.mjs");
-  assert.deepEqual(got.scraped, [`${served.origin}/from-function`, "http://other.example/"]);
+  assert.deepEqual(got.scraped?.links, [`${served.origin}/from-function`, "http://other.example/"]);
   const text = await run(["fetch", `${served.origin}/new`, "-s", "links.mjs"]);
-  assert.match(text.out, /\nlinks of the scraper \(2\)\n {2}http:.*\/from-function\n {2}http:\/\/other\.example\/\n$/);
+  assert.match(text.out, /\nlinks of the scraper \(2\)\n {2}http:.*\/from-function\n {2}http:\/\/other\.example\/\n/);
   writeFileSync(join(folder, "throws.mjs"), "export default () => { throw new Error('boom'); };");
   const thrown = await run(["fetch", `${served.origin}/new`, "-s", "throws.mjs"]);
   assert.match(thrown.out, /outcome {5}failed \(scraper\): boom/);
+  writeFileSync(
+    join(folder, "items.mjs"),
+    `import { defineScraper } from "skein";
+export default defineScraper({ handlers: { page({ $, item, follow }) {
+  item({ title: $("title").text() });
+  follow("/more", { handler: "page", series: "s", index: 3 });
+} } });`,
+  );
+  const items = await run(["fetch", `${served.origin}/new`, "-s", "items.mjs"]);
+  assert.match(items.out, /\nfollows \(1\)\n {2}http:.*\/more {2}page {2}s 3\n/, items.err);
+  assert.match(items.out, /\nitems \(1\)\n {2}\{"title":".*"\}\n/);
 });
 
 test("wrong usage: status 2 and every problem", async () => {

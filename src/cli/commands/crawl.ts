@@ -176,6 +176,7 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
     seedNames: [...(Array.isArray(spec.seeds) ? spec.seeds : []), ...command.flags.inputFiles.map((file) => `-i ${file}`)],
     fresh: command.flags.fresh,
     rescueTo: ".skein",
+    cwd: io.cwd,
     log: console.log,
     onEvent(event) {
       if (event.kind === "stopping") stopping = true;

@@ -177,7 +177,7 @@ export async function fetchCommand(argv: readonly string[], io: Io, load: LoadPr
   const scraper = reading.text("scraper") ?? spec.scraper;
   const { probePage } = await load();
   const retries = reading.isGiven("retry.max") ? spec.retry.max : 0;
-  const probe = await probePage({ ...spec, scraper, retry: { ...spec.retry, max: retries } }, text.trim(), { log: logOf(io) });
+  const probe = await probePage({ ...spec, scraper, retry: { ...spec.retry, max: retries } }, text.trim(), { log: logOf(io), cwd: io.cwd });
   const out = reading.isOn("json") ? JSON.stringify(probe) : fetchLines(probe, spec.robots).map(harmless).join("\n");
   await io.stdout.write(Buffer.from(`${out}\n`));
   const { record } = probe;
