@@ -117,13 +117,31 @@ test("GET and HEAD are kept apart; a POST goes through, and makes what is kept o
   assert.deepEqual([...b.cache.kept.keys()], [`GET ${b.url("/third")}`]);
 });
 
-test("requests with conditions or ranges of their own are not the cache's affair", async () => {
+test("requests for a range are not the cache's affair", async () => {
   let n = 0;
   await using b = await bench(() => page(`${++n}`));
-  for (const headers of [{ Range: "bytes=0-3" }, { "if-none-match": "x" }]) await b.get("/", { rest: { headers } });
+  await b.get("/", { rest: { headers: { Range: "bytes=0-3" } } });
   assert.equal(b.cache.kept.size, 0);
   await b.get("/");
-  assert.equal(brief(await b.get("/", { rest: { headers: { Range: "bytes=0-3" } } })), "200 4");
+  assert.equal(brief(await b.get("/", { rest: { headers: { Range: "bytes=0-3" } } })), "200 3");
+});
+
+test("who asks what changed is served while the answer serves; then the question is passed on, and a 304 renews what is stored", async () => {
+  const asked: (string | undefined)[] = [];
+  const kept = mapCache();
+  const answer = ({ headers }: RawRequest) => {
+    asked.push(headers.get("if-none-match"));
+    return headers.get("if-none-match") === '"1"' ? page("", ['ETag: "1"', "X-New: yes"], "304 Not Modified") : page("page", ['ETag: "1"']);
+  };
+  const rest = { headers: { "If-None-Match": '"1"' } };
+  await using b = await bench(answer, {}, kept);
+  await b.get("/");
+  assert.equal(brief(await b.get("/", { rest })), "200 cached page");
+  await using stale = await bench(() => null, { mode: 0 }, kept);
+  assert.equal(brief(await stale.layer.fetch(exchangeFor(b.url("/"), { rest }))), "304 ");
+  assert.ok([...kept.kept.values()][0]?.headers.some(([name]) => name === "x-new"));
+  assert.equal(brief(await stale.layer.fetch(exchangeFor(b.url("/"), { rest: { headers: { "If-None-Match": '"0"' } } }))), "200 page");
+  assert.deepEqual(asked, [undefined, '"1"', '"0"']);
 });
 
 test("Vary is judged by the very fields that are sent, those of the crawler and of the user included", async () => {

@@ -5,9 +5,11 @@ import type { Clock } from "../core/clock.ts";
 import type { Exchange, ExchangeFacts, FetchedResponse, Fetcher, FetchOutcome } from "../core/outcome.ts";
 import {
   type AskedRequest,
+  asksFor,
   type CacheMode,
   confirms,
   isCacheable,
+  isConditional,
   isStorable,
   isUnsafe,
   keptHeaders,
@@ -16,7 +18,6 @@ import {
   useOf,
   variedFields,
 } from "../rules/caching.ts";
-import type { Fields } from "../rules/caching-fields.ts";
 import { resolveLocation } from "../rules/url.ts";
 import { askedOf, createHeaderReader, fieldsOf, rawOf } from "./cache-request.ts";
 import { responseHeaders } from "./headers.ts";
@@ -103,17 +104,19 @@ export function withCache(fetcher: Fetcher, cache: PageCache, options: CacheLaye
     return { requestedAt, respondedAt: requestedAt + (answer?.latencyMs ?? sinceStartMs ?? 0) };
   }
 
-  /** A 304 to the conditions that were added here. */
-  async function confirmed(key: string, stored: StoredResponse, exchange: Exchange, outcome: Answer): Promise<FetchOutcome> {
-    const news: Fields = fieldsOf(outcome.response.headers);
-    const facts: ExchangeFacts = outcome;
-    const { startedAt, durationMs, sinceStartMs, answer, host, setCookies } = facts;
-    const own = { startedAt, durationMs, sinceStartMs, answer, host, setCookies };
-    // It speaks of another answer than ours, against the protocol: what was asked about is unchanged, but nothing is learnt for later.
-    if (!confirms(stored.headers, news)) return answerOf(stored, exchange, own);
-    const head = { headers: mergedHeaders(stored.headers, news), ...timesOf(sinceStartMs, facts) };
+  /** What a 304 says is kept; null: it speaks of another answer than ours, against the protocol. */
+  async function renew(key: string, stored: StoredResponse, outcome: Answer): Promise<StoredResponse | null> {
+    const news = fieldsOf(outcome.response.headers);
+    if (!confirms(stored.headers, news)) return null;
+    const head = { headers: mergedHeaders(stored.headers, news), ...timesOf(outcome.sinceStartMs, outcome) };
     await cache.refresh(key, head);
-    return answerOf({ ...stored, ...head }, exchange, own);
+    return { ...stored, ...head };
+  }
+
+  /** A 304 to the conditions that were added here: what was asked about is unchanged. */
+  async function confirmed(key: string, stored: StoredResponse, exchange: Exchange, outcome: Answer): Promise<FetchOutcome> {
+    const { startedAt, durationMs, sinceStartMs, answer, host, setCookies } = outcome;
+    return answerOf((await renew(key, stored, outcome)) ?? stored, exchange, { startedAt, durationMs, sinceStartMs, answer, host, setCookies });
   }
 
   /** RFC 9111 §4.4: a request that changed something makes what is stored of its URL, and of those it names on that origin, out of date. */
@@ -146,13 +149,14 @@ export function withCache(fetcher: Fetcher, cache: PageCache, options: CacheLaye
     // robots.txt has a lifetime of its own (RFC 9309 §2.4), which the frontier keeps.
     if (stored !== null && use?.kind === "serve" && (offline || hop !== "robots")) return answerOf(stored, exchange, notAsked(beganAt));
     if (offline) return unreachable(exchange, beganAt);
-    const conditions = stored !== null && use?.kind === "validate" ? use.headers : null;
+    const conditions = stored !== null && use?.kind === "validate" && !isConditional(asked) ? use.headers : null;
     const inner: Exchange = conditions === null ? exchange : conditional(exchange, { ...rest?.headers, ...conditions });
     run.inner = inner;
     const outcome = await fetcher.fetch(inner);
     if (outcome.kind !== "fetched" && outcome.kind !== "redirect") return outcome;
     if (stored !== null && conditions !== null && outcome.response.status === 304) return confirmed(key, stored, exchange, outcome);
-    await put(key, outcome, asked, url);
+    if (stored !== null && outcome.response.status === 304 && asksFor(stored, asked)) await renew(key, stored, outcome);
+    else await put(key, outcome, asked, url);
     return outcome;
   }
 

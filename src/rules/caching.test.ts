@@ -5,6 +5,7 @@ import fc from "fast-check";
 import type { StoredResponse } from "../core/cache.ts";
 import {
   type AskedRequest,
+  asksFor,
   type CacheMode,
   conditionsFor,
   confirms,
@@ -235,7 +236,9 @@ test("what came for credentials serves only those, except where it is for all by
 
 test("only plain requests are the cache's", () => {
   assert.ok(isCacheable(asked()) && isCacheable(asked({}, "HEAD")));
-  assert.ok(!isCacheable(asked({}, "POST")) && !isCacheable(asked({ range: "bytes=0-1" })) && !isCacheable(asked({ "if-none-match": "x" })));
+  assert.ok(!isCacheable(asked({}, "POST")) && !isCacheable(asked({ range: "bytes=0-1" })) && !isCacheable(asked({ "if-match": "x" })));
+  const response = stored([["etag", "x"]]);
+  assert.ok(asksFor(response, asked({ "if-none-match": "x" })) && !asksFor(response, asked({ "if-none-match": "y" })) && !asksFor(stored([]), asked()));
 });
 
 test("validators are sent as the server wrote them", () => {

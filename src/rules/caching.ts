@@ -37,11 +37,22 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
 /** They describe the stored body, which a 304 does not bring (RFC 9111 §3.2). */
 const OF_THE_BODY: ReadonlySet<string> = new Set(["content-length", "content-encoding", "content-range"]);
 /** A request with one of these asks for something else than the stored answer. */
-const CONDITIONS = ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"];
+const OTHER_WISHES = ["if-match", "if-unmodified-since", "if-range", "range"];
 
-/** Whether the cache has a say in it at all: a plain GET or HEAD. */
+/** Whether the cache has a say in it at all: a plain GET or HEAD, which may ask for what changed. */
 export function isCacheable({ method, field }: AskedRequest): boolean {
-  return (method === "GET" || method === "HEAD") && !CONDITIONS.some((name) => field(name) !== null);
+  return (method === "GET" || method === "HEAD") && !OTHER_WISHES.some((name) => field(name) !== null);
+}
+
+/** It asks for what changed since an answer of its own: the question is passed on as it is. */
+export function isConditional({ field }: AskedRequest): boolean {
+  return field("if-none-match") !== null || field("if-modified-since") !== null;
+}
+
+/** Whether a 304 to the request's own question tells that the stored answer holds: it asked for the same. */
+export function asksFor(stored: Pick<StoredResponse, "headers">, { field }: AskedRequest): boolean {
+  const conditions = conditionsFor(stored);
+  return conditions !== null && Object.entries(conditions).every(([name, value]) => field(name.toLowerCase()) === value);
 }
 
 /** RFC 9111 §4.4: a method that is not known to be safe. */
