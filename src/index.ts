@@ -5,7 +5,7 @@ export type { Bottleneck, CrawlEvent, CrawlStats, FinishReason, StopMode, Summar
 export type { LogFields, Logger, LogLevel } from "./core/log.ts";
 export type { CharsetSource, EdgeRecord, ErrorCode, Outcome, Output, PageRecord, SkippedRecord, SkipReason } from "./core/records.ts";
 export type { Scrape } from "./core/scraping.ts";
-export type { Sink } from "./core/sink.ts";
+export type { BatchItem, BatchSink, Sink } from "./core/sink.ts";
 export type { CrawlSpec } from "./core/spec.ts";
 export { type CrawlInput, type CrawlOptions, type CrawlRun, crawl, type StopRequest } from "./crawl.ts";
 export type { Item } from "./engine/output.ts";

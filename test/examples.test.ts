@@ -45,6 +45,17 @@ const EXPECTED: Readonly<Record<string, { readonly args: readonly string[]; chec
       assert.equal(asked[0], "/robots.txt");
     },
   },
+  "postgres-sink.ts": {
+    args: [],
+    check({ stdout }) {
+      const rows = lines(stdout);
+      assert.match(rows[0] ?? "", /^CREATE TABLE IF NOT EXISTS item /);
+      assert.deepEqual(rows.slice(2, 3).concat(rows.at(-2) ?? ""), ["BEGIN", "COMMIT"]);
+      // Each page has a title; what was not HTML gives nothing.
+      assert.match(rows.at(-3) ?? "", /^INSERT INTO skein_checkpoint .* \| postgres \| [^|]+:[1-9]\d*$/);
+      assert.match(rows.at(-1) ?? "", /^\d+ pages, ended: finished$/);
+    },
+  },
   "stop-early.ts": {
     args: ["weaver"],
     check({ stdout }, { url }) {

@@ -3,12 +3,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CrawlError } from "../core/errors.ts";
 import type { Output, PageRecord } from "../core/records.ts";
-import type { BatchItem, BatchSink, SinkState } from "../core/sink.ts";
+import type { BatchItem, BatchSink, Sink, SinkState } from "../core/sink.ts";
 import { lineBuffer } from "../rules/lines.ts";
 import { createTestClock, seededRandom } from "../testing/clock.ts";
 import { outputAt } from "../testing/sink-cases.ts";
 import { type BatchingSink, batchSink } from "./batch.ts";
 import { itemAppender } from "./item-lines.ts";
+import { openOwnSinks } from "./own.ts";
 import { itemsTable } from "./tables.ts";
 
 const table = itemsTable({ types: [{ name: "product", key: "id", columns: null }], meta: true, journal: true });
@@ -257,4 +258,30 @@ test("a sink that stores no checkpoint of its own has every committed record at 
       assert.ok(rows.has(JSON.stringify([item, url])), `seed ${seed}: ${line}`);
     }
   }
+});
+
+test("sinks of a program are opened in order with what the journals hold; one that cannot be closes those before it", async () => {
+  const closed: string[] = [];
+  const store: Stored = { rows: [], checkpoint: "run:2" };
+  const good: BatchSink = { ...database(store), close: async () => void closed.push("good") };
+  const plain: Sink = { name: "plain", write: () => undefined, flush: () => undefined, close: async () => void closed.push("plain") };
+  const journal = linesOf(outputs(0, 8));
+  const durable = {
+    states: new Map<string, SinkState>([["journal:items", { records: journal.length }]]),
+    async *lines(kind: string) {
+      if (kind === "items") yield journal;
+    },
+  };
+  const run = { id: "run", clock: createTestClock(), durable };
+  const { sinks, gates } = await openOwnSinks([plain, good], run);
+  assert.deepEqual([sinks.map(({ name }) => name), gates.length], [["plain", "shop"], 1]);
+  for (const sink of sinks) await sink.close();
+  assert.deepEqual(
+    store.rows.map(({ item }) => item),
+    fieldsIn(journal.slice(2)),
+  );
+  const bad: BatchSink = { name: "bad", takes: "pages", open: () => Promise.reject(new Error("no")), write: async () => undefined };
+  closed.length = 0;
+  await assert.rejects(openOwnSinks([good, bad], run), { message: "sink bad: cannot be opened: no" });
+  assert.deepEqual(closed, ["good"]);
 });

@@ -87,10 +87,7 @@ test("a full file system is output-unwritable; with room again the run goes on f
     return;
   }
   try {
-    for (const [suffix, index] of [
-      ...SUFFIXES.map((name) => [name, 0] as const),
-      ...(["csv", "sqlite"] as const).map((name) => [name, ITEMS] as const),
-    ]) {
+    for (const [suffix, index] of [...SUFFIXES.map((name) => [name, 0] as const), ...(["csv", "sqlite"] as const).map((name) => [name, ITEMS] as const)]) {
       const path = join(small.path, `out.${suffix}`);
       const table = TABLES[index]!;
       let last: Told = { done: 0, state: null };
