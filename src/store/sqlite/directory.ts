@@ -37,6 +37,8 @@ export interface StateDirectory {
   meta(key: string): string | null;
   setMeta(key: string, value: string | null): void;
   sinkStates(): ReadonlyMap<string, SinkState>;
+  /** What user code keeps, JSON text by key (rules/values.ts). */
+  values(): ReadonlyMap<string, string>;
   /** The first run, or the one after newRun. `spec` is not looked into. */
   startRun(run: { readonly name: string; readonly spec: string; readonly startedAt: EpochMs }): void;
   /** The options of the present run, where some of them were changed for its resume. */
@@ -207,6 +209,13 @@ function directoryOf(dir: string, db: DatabaseSync, lock: DatabaseSync, givenSee
         else putMeta(`x:${key}`, value);
       }),
     sinkStates: () => readSinks(db),
+    values: () =>
+      new Map(
+        db
+          .prepare("SELECT key, value FROM val")
+          .all()
+          .map(({ key, value }) => [String(key), String(value)]),
+      ),
     startRun: ({ name, spec, startedAt }) =>
       write(() => void db.prepare("INSERT INTO run (name, spec, started_at) VALUES (?, ?, ?)").run(name, spec, Math.round(startedAt))),
     setSpec: (spec) => write(() => void db.prepare("UPDATE run SET spec = ? WHERE id = (SELECT max(id) FROM run)").run(spec)),

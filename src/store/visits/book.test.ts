@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import type { Output } from "../../core/records.ts";
 import type { Visit } from "../../core/visits.ts";
-import { openVisitBook, readVisits, VISITS_FILE } from "./book.ts";
+import { openVisitBook, VISITS_FILE } from "./book.ts";
+import { editVisits } from "./edit.ts";
 
 const root = mkdtempSync(join(tmpdir(), "visits-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -117,9 +118,9 @@ test("after a run that came to its end what it did not meet is dropped", async (
   assert.equal(third.find({ idHi: 2, idLo: -2 }), null);
   assert.notEqual(third.find({ idHi: 1, idLo: -1 }), null);
   await third.close();
-  const reader = readVisits(dir);
-  assert.equal([...(reader?.all() ?? [])].length, 1);
-  reader?.close();
+  const editor = editVisits(dir);
+  assert.equal([...(editor?.each() ?? [])].length, 1);
+  editor?.close();
 });
 
 const titles = (visits: Iterable<Visit> | undefined) => [...(visits ?? [])].map(({ page }) => page.title).sort();
