@@ -115,7 +115,7 @@ test("a consumer's program type-checks, in both module resolutions and with libr
     // @ts-expect-error a number where a duration is a string or a number
     crawl({ seeds: [], timeout: true });\n`,
   );
-  if (existsSync(join(root, "src/testing/index.ts")))
+  if (existsSync(join(root, "src/testing.ts")))
     await writeFile(join(folder.path, "cases.ts"), `import * as testing from "skein/testing";\nconsole.log(typeof testing);\n`);
   for (const [module, moduleResolution] of [
     ["nodenext", "nodenext"],
