@@ -1,8 +1,10 @@
 /** The library's front door: crawl(spec, options) → CrawlRun. */
 import { type AssembleOptions, assemble } from "./assemble.ts";
+import { CrawlError } from "./core/errors.ts";
 import type { CrawlStats, FinishReason, StopMode, Summary } from "./core/events.ts";
 import type { PageRecord } from "./core/records.ts";
 import { type CrawlSpecInput, parseSpec } from "./core/spec.ts";
+import type { AddedSeeds } from "./engine/adding.ts";
 import type { SeedLines } from "./engine/feed.ts";
 import { createReader, type Item, type Reader } from "./engine/output.ts";
 import { type Session, startSession } from "./engine/session.ts";
@@ -38,6 +40,11 @@ export interface CrawlRun extends AsyncIterable<PageRecord>, AsyncDisposable {
   pause(): Promise<void>;
   resume(): Promise<void>;
   stats(): Promise<CrawlStats>;
+  /**
+   * More seeds while it runs, one URL each; with a state directory they are kept by the time it resolves. The crawl does not end in between.
+   * Null: it is over or stops, and takes none any more.
+   */
+  add(lines: SeedLines): Promise<AddedSeeds | null>;
   /** Rejects with a CrawlError when we fail (an output cannot be written, no seed is a URL); what the web does is in the records. */
   readonly done: Promise<Summary>;
 }
@@ -77,6 +84,7 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
     pause: () => begin().pause(),
     resume: () => begin().resume(),
     stats: () => begin().stats(),
+    add: (lines) => begin().add(expanded(lines)),
     get done() {
       return begin().done;
     },
@@ -97,7 +105,17 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
       await session.done.catch(() => undefined);
     },
   };
+  insides.set(run, begin);
   return run;
+}
+
+const insides = new WeakMap<CrawlRun, () => Session>();
+
+/** For the service, which shows and steers more of a crawl than a program needs. Starts it, as any member does. */
+export function sessionOf(run: CrawlRun): Pick<Session, "counts" | "hosts" | "patchHost"> {
+  const begin = insides.get(run);
+  if (begin === undefined) throw new CrawlError("internal", "this crawl was not made by crawl()");
+  return begin();
 }
 
 function reasonOf(request: StopRequest): FinishReason {

@@ -46,7 +46,7 @@ export interface Cookie {
 }
 
 /** What keeps the work that exists from being done now. */
-export type WaitCause = "delay" | "host-slots" | "retry" | "robots" | "rate" | "leased" | "level" | "limit" | "seeds";
+export type WaitCause = "delay" | "host-slots" | "retry" | "robots" | "rate" | "leased" | "level" | "limit" | "seeds" | "paused";
 
 export type Claim =
   | {
@@ -69,6 +69,17 @@ export interface HostTuning {
   /** The connected address is loopback or private: `auto` pacing starts at the limit. */
   readonly local?: boolean;
   readonly concurrency?: number;
+  /** What somebody who watches the crawl asks for. Not kept over a restart: whoever asked asks again. */
+  readonly patch?: HostPatch;
+}
+
+/** A change of a host's rules while a crawl runs. Null lifts what was set before; what is absent stays. */
+export interface HostPatch {
+  /** Nothing starts there until it is lifted. */
+  readonly paused?: boolean;
+  /** In place of the configured delay; a longer Crawl-delay still holds. */
+  readonly delayMs?: number | null;
+  readonly concurrency?: number | null;
 }
 
 /** How the answer speaks of the host's health; drives `auto` pacing and host back-off (rules/pacing.ts). */
@@ -170,8 +181,8 @@ export interface Frontier {
   readonly seed: FingerprintSeed;
   /** Idempotent. Over `maxDepth` is the caller's to cut (rules/admit.ts). Refused (all `known`) once completed. */
   add(requests: readonly CrawlRequest[]): Promise<AddCounts>;
-  /** Before this a crawl cannot drain. */
-  seedsComplete(): Promise<void>;
+  /** Before this a crawl cannot drain. `false`: more seeds come after all; without effect once completed. */
+  seedsComplete(complete?: boolean): Promise<void>;
   /** At most `max` (≤ 128) leases. Never more than limit − counted − leased. */
   claim(max: number): Promise<Claim>;
   /** `started`: a request head went out `sinceMs` ago. `ended`: the response is over, the host's slot is free. Unknown tokens: nothing. */
@@ -208,6 +219,8 @@ export interface FrontierHooks {
   checkpoint?(sync: boolean): ReadonlyMap<string, SinkState>;
   /** The record of a request whose lease was lost to three crashes (outcome failed, code crashed). */
   crashed(request: CrawlRequest, crashes: number): Output;
+  /** Something fell due that the last claim could not foresee: a new claim may give something. */
+  wake?(): void;
 }
 
 /** The rules a frontier keeps; comes from the spec (assemble.ts). */

@@ -1,7 +1,7 @@
 /** Crawls as jobs of a service: what the HTTP side (service/) asks of whoever keeps and runs them, on the embedded store or on Redis. */
 import type { EpochMs } from "./clock.ts";
 import type { FinishReason, StopMode } from "./events.ts";
-import type { HostView } from "./frontier.ts";
+import type { HostPatch, HostView } from "./frontier.ts";
 import type { CrawlSpec } from "./spec.ts";
 
 /** queued → running ⇄ paused → stopping → completed | stopped | failed | cancelled. Ended by a limit or a stop condition: `completed`. */
@@ -66,7 +66,9 @@ export interface NewJob {
   readonly spec: CrawlSpec;
   /** One URL a line, pulled as it is stored: never held in memory as a whole. */
   readonly lines: AsyncIterable<string> | Iterable<string>;
-  /** Of the caller; a second job with the key is the first one. `fingerprint`: of the body, to tell a repetition from a mistake. */
+  /** What an empty line is: nothing (the default, as in files), or a line that is no URL (as in a JSON list). */
+  readonly emptyLines?: "skip" | "reject";
+  /** Of the caller; a second job with the key is the first one. `fingerprint`: of the body, to tell a repetition from a mistake; read once the lines are at their end. */
   readonly idempotency: { readonly key: string; readonly fingerprint: string } | null;
 }
 
@@ -96,13 +98,7 @@ export type JobEvent = { readonly id: string } & (
   | { readonly kind: "page"; readonly page: Readonly<Record<string, unknown>> }
 );
 
-/** A change of a host's rules while a job runs. Null lifts what was set before. */
-export interface HostPatch {
-  /** Nothing starts there until it is lifted. */
-  readonly paused?: boolean;
-  readonly delayMs?: number | null;
-  readonly concurrency?: number | null;
-}
+export type { HostPatch } from "./frontier.ts";
 
 export interface JobHost extends HostView {
   readonly paused: boolean;

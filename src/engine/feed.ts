@@ -12,7 +12,7 @@ import { createSitemapDesk } from "./sitemaps.ts";
 export type SeedLines = Iterable<string> | AsyncIterable<string>;
 
 /** Seeds added in one step, and the queue length above which more seeds are not read. */
-const BATCH = 500;
+export const BATCH = 500;
 const BACKLOG = 20_000;
 
 export interface FeedInput {
@@ -25,23 +25,22 @@ export interface FeedInput {
   readonly added: () => void;
 }
 
-/** Resolves with the number of good seeds when all are in, or the crawl is over. Throws CrawlError `no-seeds` when none was good. */
-export async function feedSeeds(input: FeedInput): Promise<number> {
-  const { parts, frontier, over, isOver } = input;
+export interface SeedTaker {
+  readonly good: number;
+  readonly bad: number;
+  /** Requests that wait to be added. */
+  readonly batch: CrawlRequest[];
+  /** A good line widens the scope and becomes a request of the batch; a bad one is logged. */
+  take(text: string): void;
+  /** The batch, which is then empty. */
+  drain(): readonly CrawlRequest[];
+}
+
+export function createSeedTaker(parts: Parts): SeedTaker {
+  const desk = createSitemapDesk(parts);
   let batch: CrawlRequest[] = [];
   let good = 0;
   let bad = 0;
-  let listed = 0;
-  const desk = createSitemapDesk(parts);
-
-  async function add(): Promise<void> {
-    if (batch.length === 0) return;
-    const requests = batch;
-    batch = [];
-    await frontier.add(requests);
-    input.added();
-    while (!isOver() && (await frontier.counts()).queued > BACKLOG) await new Promise<void>((resolve) => parts.clock.after(50, resolve));
-  }
 
   function take(text: string): void {
     const verdict = admitSeed(text, parts.admit.seed, parts.spec.defaultScheme ?? "try-both");
@@ -68,18 +67,55 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
     batch.push(desk.request({ url: `${origin}/sitemap.xml`, sentAs: null, credentials: null }, origin, null));
   }
 
+  return {
+    get good() {
+      return good;
+    },
+    get bad() {
+      return bad;
+    },
+    get batch() {
+      return batch;
+    },
+    take,
+    drain() {
+      const drained = batch;
+      batch = [];
+      return drained;
+    },
+  };
+}
+
+/** Resolves with the number of good seeds when all are in, or the crawl is over. Throws CrawlError `no-seeds` when none was good. */
+export async function feedSeeds(input: FeedInput): Promise<number> {
+  const { parts, frontier, over, isOver } = input;
+  const taker = createSeedTaker(parts);
+  const { take } = taker;
+  let listed = 0;
+  let badSitemaps = 0;
+  const desk = createSitemapDesk(parts);
+
+  async function add(): Promise<void> {
+    if (taker.batch.length === 0) return;
+    await frontier.add(taker.drain());
+    input.added();
+    // Others have their turn: seeds that are known already, as on a resume, never fill the queue.
+    await new Promise<void>((resolve) => parts.clock.soon(resolve));
+    while (!isOver() && (await frontier.counts()).queued > BACKLOG) await new Promise<void>((resolve) => parts.clock.after(50, resolve));
+  }
+
   /** Sitemaps named by the user. Where there is no other seed the crawl is of their hosts. */
   function takeSitemaps(): void {
     for (const text of parts.spec.sitemaps) {
       if (text === "auto") continue;
       const parsed = parseUrl(text);
       if ("reject" in parsed) {
-        bad++;
+        badSitemaps++;
         parts.log("warn", "bad sitemap URL, skipped", { url: text.slice(0, 200), why: parsed.reject });
         continue;
       }
-      if (good === 0) parts.admit.scope.addSeed(parsed.url);
-      batch.push(desk.request(parsed, null, null));
+      if (taker.good === 0) parts.admit.scope.addSeed(parsed.url);
+      taker.batch.push(desk.request(parsed, null, null));
       listed++;
     }
   }
@@ -88,7 +124,7 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
     for (const text of input.seeds) {
       if (isOver()) break;
       take(text);
-      if (batch.length >= BATCH) await add();
+      if (taker.batch.length >= BATCH) await add();
     }
   } else {
     const lines = input.seeds[Symbol.asyncIterator]();
@@ -97,7 +133,7 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
     while (!isOver()) {
       const next = lines.next();
       // A source that is slow, such as an open pipe, must not hold back the seeds it has given.
-      if (batch.length > 0 && !(await isReady(next, parts))) await add();
+      if (taker.batch.length > 0 && !(await isReady(next, parts))) await add();
       // Not Promise.race: with a promise that lasts for all seeds it would keep a reaction for each.
       const line = await new Promise<IteratorResult<string> | null>((resolve, reject) => {
         leave = () => resolve(null);
@@ -105,13 +141,15 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
       });
       if (line === null || line.done) break;
       take(line.value);
-      if (batch.length >= BATCH) await add();
+      if (taker.batch.length >= BATCH) await add();
     }
     // Not awaited: a generator that waits for its source returns only when that gives something.
     if (isOver()) void lines.return?.().then(undefined, () => undefined);
   }
   takeSitemaps();
   await add();
+  const { good } = taker;
+  const bad = taker.bad + badSitemaps;
   if (good + listed === 0 && !isOver()) {
     throw new CrawlError("no-seeds", bad === 0 ? "there is nothing to crawl: no seed URL was given" : `none of the ${bad} seeds is a URL that can be crawled`);
   }

@@ -1,21 +1,22 @@
 /** One crawl from its seeds to its summary: feeds the seeds, runs the loop, obeys limits and stops, closes what it opened. */
 import type { CrawlStats, FinishReason, StopMode, Summary } from "../core/events.ts";
-import type { Frontier, FrontierCounts } from "../core/frontier.ts";
+import type { Frontier, FrontierCounts, HostPatch, HostView } from "../core/frontier.ts";
 import type { Fetcher } from "../core/outcome.ts";
 import type { Output, PageRecord } from "../core/records.ts";
-import type { CrawlRequest } from "../core/request.ts";
+import type { CrawlRequest, HostKey } from "../core/request.ts";
 import type { Scraping } from "../core/scraping.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import type { VisitBook } from "../core/visits.ts";
 import { makeSkip } from "../rules/admit.ts";
 import { RUN_PARTIAL, RUN_STOP } from "../rules/values.ts";
+import { type AddedSeeds, createAdder } from "./adding.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
 import { createWriter, gateOf, type Readers } from "./output.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord } from "./record.ts";
 import { CONTROL, type Loop, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
-import { createValues, type Values } from "./values.ts";
+import { createValues, type LeftPage, type Values } from "./values.ts";
 import { failedVisit, tellMissed } from "./visits.ts";
 
 export interface Session {
@@ -24,6 +25,13 @@ export interface Session {
   pause(): Promise<void>;
   resume(): Promise<void>;
   stats(): Promise<CrawlStats>;
+  /** More seeds; null: the crawl is over or stops, and what was not added by then is not taken. Meanwhile it cannot drain. */
+  add(lines: SeedLines): Promise<AddedSeeds | null>;
+  /** Null: not opened yet. */
+  counts(): Promise<FrontierCounts | null>;
+  hosts(most: number): Promise<readonly HostView[]>;
+  /** Without effect before it is opened and once it is over. */
+  patchHost(host: HostKey, patch: HostPatch): Promise<void>;
 }
 
 const NO_READERS: Readers = { pages: () => null, items: () => null };
@@ -40,6 +48,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   let finishedAt: number | null = null;
   /** Stopped, or the loop has ended: seeds that are still to come are not read. */
   const halted = createLatch();
+  /** The loop runs, or never will. */
+  const ready = createLatch();
+  const adder = createAdder({ parts, over: () => halted.yes, wake: () => loop?.wake() });
   let lastCounts: FrontierCounts | null = null;
   const seen = { seeds: 0, bytes: 0, failed: 0, items: 0, leftOver: new Map<string, number>() };
   let sinks: readonly Sink[] = [];
@@ -84,14 +95,13 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   async function feed(to: Frontier): Promise<void> {
     seen.seeds = await feedSeeds({ parts, frontier: to, seeds, over: halted.promise, isOver: () => halted.yes, added: () => loop?.wake() });
     parts.onEvent({ kind: "started", seeds: seen.seeds });
-    await to.seedsComplete();
-    loop?.wake();
+    await adder.fed(to);
   }
 
   /** A stop by the scraper is kept with the page that asked for it, so that a resume obeys it too. */
   async function obeyScraper(text: string | null): Promise<void> {
     if (text === null) return;
-    const { mode, reason } = JSON.parse(text) as { mode: StopMode; reason: string | null }; // written by engine/scrape.ts
+    const { mode, reason } = JSON.parse(text) as StopAsked; // written by engine/scrape.ts
     await stop(mode, "stop-condition", reason);
   }
 
@@ -103,10 +113,15 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
 
   /** The run came to a good end: its watermarks hold for the next one, unless something newer may have been missed. */
   async function keepMarks(store: Frontier, values: Values, left: number): Promise<void> {
-    const handlers = new Set<string>();
+    const pages: LeftPage[] = [];
     const first = scraping?.first ?? null;
-    if (left > 0 && first !== null) for await (const { rest } of store.remaining()) handlers.add(rest?.scrape?.handler ?? first);
-    const { changes, held } = values.marks(handlers);
+    if (left > 0 && first !== null) {
+      for await (const { rest } of store.remaining()) {
+        const { handler = first, series = null, index = 0 } = rest?.scrape ?? {};
+        pages.push({ handler, series, index });
+      }
+    }
+    const { changes, held } = values.marks(pages);
     if (held !== null) parts.log("warn", "the watermarks stay as they were", { why: held });
     if (changes.length > 0) await store.setValues(changes);
   }
@@ -148,6 +163,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
         write,
         checkpoint: (sync: boolean) => whereSinksStand(sinks, sync),
         crashed: (request: CrawlRequest, crashes: number) => crashedOutput(parts, request, crashes),
+        wake: () => loop?.wake(),
       };
       const opened = await parts.openStore(hooks, (used) => {
         sinks = used;
@@ -184,6 +200,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
           if (changes.some(({ key }) => key === RUN_STOP)) await obeyScraper(values.get(RUN_STOP));
         },
       });
+      ready.set();
       if (spec.limits.time !== null)
         timer = clock.after(Math.max(0, spec.limits.time - elapsedBeforeMs), () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
       await Promise.all([
@@ -222,6 +239,8 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       failure = { error };
       throw error;
     } finally {
+      ready.set();
+      halted.set();
       timer?.cancel();
       await scraping?.[Symbol.asyncDispose]();
       finishedAt ??= clock.now();
@@ -266,6 +285,17 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       loop?.wake();
     },
     stats,
+    async add(lines) {
+      await ready.promise;
+      return frontier === null || halted.yes ? null : adder.add(frontier, lines);
+    },
+    counts: async () => (lastCounts !== null || finishedAt !== null ? lastCounts : ((await frontier?.counts()) ?? null)),
+    hosts: async (most) => (finishedAt === null ? ((await frontier?.hosts(most)) ?? []) : []),
+    async patchHost(host, patch) {
+      if (finishedAt !== null) return;
+      await frontier?.tune(host, { patch });
+      loop?.wake();
+    },
   };
 }
 

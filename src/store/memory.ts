@@ -57,8 +57,8 @@ export function createFrontierParts(config: FrontierConfig, hooks: FrontierHooks
       if (owed !== null) write(desk, owed);
       return { added, known, lowered };
     },
-    seedsComplete() {
-      desk.seedsComplete = true;
+    seedsComplete(complete = true) {
+      desk.seedsComplete = complete || desk.completed;
       completeIfOver(desk);
     },
     claim: (max) => claim(desk, max, newToken),
@@ -104,7 +104,7 @@ export function frontierOf(parts: FrontierParts, around: <T>(name: StepName, run
   return {
     seed,
     add: async (requests) => around("add", () => steps.add(requests)),
-    seedsComplete: async () => around("seedsComplete", steps.seedsComplete),
+    seedsComplete: async (complete) => around("seedsComplete", () => steps.seedsComplete(complete)),
     claim: async (max) => around("claim", () => steps.claim(max)),
     progress: async (started, ended) => around("progress", () => steps.progress(started, ended)),
     renew: async (held) => around("renew", () => steps.renew(held)),

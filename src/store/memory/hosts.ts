@@ -1,6 +1,6 @@
 /** What the frontier knows of each host, and when its next request may start. Which request that is, the queues decide. */
 import type { Clock } from "../../core/clock.ts";
-import type { FrontierConfig, HostTuning, WaitCause } from "../../core/frontier.ts";
+import type { FrontierConfig, HostPatch, HostTuning, WaitCause } from "../../core/frontier.ts";
 import type { HostKey } from "../../core/request.ts";
 import { isLocalHost, newPace, noteLocal, type Pace, type PaceRules, slotsOf } from "../../rules/pacing.ts";
 import type { Levels } from "./levels.ts";
@@ -38,6 +38,12 @@ export interface Host extends HeapMember {
   readonly fixedDelayMs: number;
   /** Told from outside how many requests it may have: not to be forgotten. */
   tuned: boolean;
+  /** Asked for by somebody who watches (HostTuning.patch). */
+  patched: boolean;
+  paused: boolean;
+  patchedDelayMs: number | null;
+  /** What a patch of `rules.limit` gives way to. */
+  usualLimit: number;
   settled: number;
   latencySumMs: number;
   latencies: number;
@@ -82,8 +88,17 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
   /** Nothing of it is queued or under way, its clock has passed, and it has taught nothing that must be kept. */
   function isForgettable(host: Host, now: number): boolean {
     const busy = host.entries > 0 || host.robotsLane.length > 0 || host.leased > 0;
-    const taught = host.tuned || host.crawlDelayMs > 0 || host.pace.epoch > 0;
+    const taught = host.tuned || host.patched || host.crawlDelayMs > 0 || host.pace.epoch > 0;
     return !busy && !taught && now > Math.max(host.lastStart + delayOf(host) * host.stretch, host.notBefore, host.pace.heldUntil);
+  }
+
+  function patch(host: Host, { paused, delayMs, concurrency }: HostPatch): void {
+    host.patched = true;
+    if (paused !== undefined) host.paused = paused;
+    if (delayMs !== undefined) host.patchedDelayMs = delayMs;
+    if (concurrency === undefined) return;
+    host.rules.limit = Math.max(1, concurrency ?? host.usualLimit);
+    if (isLocalHost(host.key)) noteLocal(host.pace, host.rules.limit);
   }
 
   let round: IterableIterator<Host> = hosts.values();
@@ -129,6 +144,10 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
       rules: { limit, auto: fixed === null, maxWaitMs: config.maxWaitMs },
       fixedDelayMs: fixed ?? 0,
       tuned: false,
+      patched: false,
+      paused: false,
+      patchedDelayMs: null,
+      usualLimit: limit,
       settled: 0,
       latencySumMs: 0,
       latencies: 0,
@@ -137,10 +156,14 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
     return host;
   }
 
-  const delayOf = (host: Host): number => Math.max(host.fixedDelayMs, host.crawlDelayMs);
+  const delayOf = (host: Host): number => Math.max(host.patchedDelayMs ?? host.fixedDelayMs, host.crawlDelayMs);
 
   /** Clock time at which its next request may start; Infinity: when a lease of it changes. */
   function dueOf(host: Host): number {
+    if (host.paused) {
+      host.why = "paused";
+      return Infinity;
+    }
     if (host.inFlight >= slotsOf(host.pace, host.rules)) {
       host.why = "host-slots";
       return Infinity;
@@ -239,13 +262,15 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
       const now = env.clock.now();
       const before = { limit: host.rules.limit, crawlDelayMs: host.crawlDelayMs, notBefore: host.notBefore };
       if (tuning.concurrency !== undefined) {
-        host.rules.limit = Math.max(1, tuning.concurrency);
+        host.usualLimit = host.rules.limit = Math.max(1, tuning.concurrency);
         host.tuned = true;
       }
       if (tuning.crawlDelayMs !== undefined) host.crawlDelayMs = Math.min(tuning.crawlDelayMs, config.maxWaitMs);
       if (tuning.notBeforeMs !== undefined) host.notBefore = Math.max(host.notBefore, now + Math.min(tuning.notBeforeMs, config.maxWaitMs));
       if (tuning.local === true) noteLocal(host.pace, host.rules.limit);
-      return host.rules.limit !== before.limit || host.crawlDelayMs !== before.crawlDelayMs || host.notBefore !== before.notBefore;
+      const changed = host.rules.limit !== before.limit || host.crawlDelayMs !== before.crawlDelayMs || host.notBefore !== before.notBefore;
+      if (tuning.patch !== undefined) patch(host, tuning.patch);
+      return changed;
     },
     started(host, at) {
       if (at < host.lastStart) return;

@@ -62,7 +62,7 @@ export function createWriter(db: DatabaseSync, nextSeq: number, desk: () => Desk
       const put = db.prepare("INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?)");
       for (const host of hosts) {
         const until = Math.max(host.notBefore, host.pace.heldUntil);
-        put.run(host.key, host.crawlDelayMs, until > desk().env.clock.now() ? epochOf(until) : null, host.tuned ? host.rules.limit : null);
+        put.run(host.key, host.crawlDelayMs, until > desk().env.clock.now() ? epochOf(until) : null, host.tuned ? host.usualLimit : null);
       }
       hosts.clear();
     }
