@@ -46,8 +46,7 @@ test("`skein` and `skein/testing` are the running program, wherever the file lie
      export default () => [typeof skein.crawl, skein.VERSION, typeof testing.createTestWeb];`,
   );
   assert.ok(module.kind === "links");
-  const { VERSION } = await import("../../version.ts");
-  assert.deepEqual(await module.find("", ""), ["function", VERSION, "function"]);
+  assert.match(String(await module.find("", "")), /^function,\d+\.\d+\.\d+.*,function$/);
 });
 
 test("in the build, the program's files lie beside the chunks", () => {

@@ -195,7 +195,7 @@ test("the buffer is full by pages or by bytes, and calls back once when it has r
 
 test("what is ready before a busy worker is taken over by an idle one", async () => {
   await using trial = await openPlain({ workers: 2 });
-  // Both workers are up once each has had a page.
+  // The second worker is started when there is a page that waits for one, and has it then.
   const gates = ["a", "b"].map((name) => trial.run("waitFor", { n: name, begun: path(`over-${name}`), go: path(`over-go-${name}`) }));
   const ready = [trial.run("item", { n: 1 }), trial.run("item", { n: 2 })];
   writeFileSync(path("over-go-b"), "");
@@ -268,6 +268,15 @@ test("a scraper that can no longer be loaded fails its pages, and none of them w
       /^no parse worker can be started: scraper: fragile\.mjs: cannot be loaded: gone$/,
     );
   assert.equal((await trial.run("d")).kind, "crashed");
+});
+
+test("`skein` is the running program in a worker too, wherever the scraper lies", async () => {
+  writeFileSync(
+    path("imports.ts"),
+    'import { defineScraper } from "skein"; export default defineScraper({ handlers: { a: ({ item }): void => item({ n: 1 }) } });',
+  );
+  await using trial = await openTrial({ source: { kind: "file", file: "imports.ts", cwd: folder } });
+  assert.deepEqual(itemsOf(await trial.run("a")), [{ n: 1 }]);
 });
 
 test("fields of -e are read in workers too", async () => {

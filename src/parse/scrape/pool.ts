@@ -42,7 +42,7 @@ interface Seat {
   failedStarts: number;
 }
 
-/** Resolves once the first thread has loaded the scraper; rejects with CrawlError `invalid-options` if it cannot. */
+/** Threads are started when pages wait for one, the first at once. Resolves once it has loaded the scraper; rejects with CrawlError `invalid-options` if it cannot. */
 export async function openPool(options: PoolOptions): Promise<OpenedPool> {
   const waiting = createWaiting<Job>();
   const values = new Map<string, string>();
@@ -54,6 +54,8 @@ export async function openPool(options: PoolOptions): Promise<OpenedPool> {
   let broken: string | null = null;
   let callbacks: (() => void)[] = [];
   let arrivals = 0;
+  /** Threads that there may be. */
+  let places = options.workers;
   let openedAt = performance.now();
   let activeBeforeMs = 0;
   let lastShare: number | null = null;
@@ -112,6 +114,7 @@ export async function openPool(options: PoolOptions): Promise<OpenedPool> {
 
   function giveUp(seat: Seat, why: string): void {
     seats.delete(seat);
+    places--;
     if (seats.size > 0) return;
     broken = `no parse worker can be started: ${why}`;
     waiting.clear();
@@ -132,7 +135,19 @@ export async function openPool(options: PoolOptions): Promise<OpenedPool> {
       if (job === null) break;
       seat.thread.post(job, told(seat));
     }
+    grow();
     tellOfSpace();
+  }
+
+  /** One thread more, where a page waits for a thread and none is on its way. */
+  function grow(): void {
+    if (disposed || seats.size >= places) return;
+    let queued = waiting.size > 0;
+    for (const { thread } of seats) {
+      if (!thread.ready) return;
+      queued ||= thread.jobs.length > 1;
+    }
+    if (queued) addSeat();
   }
 
   function freest(): Seat | null {
@@ -242,7 +257,6 @@ export async function openPool(options: PoolOptions): Promise<OpenedPool> {
   }
   opened = true;
   openedAt = performance.now();
-  while (seats.size < options.workers) addSeat();
 
   const scraping: Scraping = {
     kind: facts.kind,
