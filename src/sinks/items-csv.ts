@@ -245,6 +245,16 @@ export function itemsCsvSink(path: string, table: ItemsTable, state: SinkState |
     else if (replaceable && head.rows.length > 0) head.drain();
   }
 
+  /** After a failure what was saved before gets its end if a few bytes fit. */
+  function endHead(): void {
+    try {
+      head.end();
+    } catch (error) {
+      // The failure before was told when it happened.
+      if (failure === null) throw error;
+    }
+  }
+
   return {
     name: path,
     write(outputs) {
@@ -268,7 +278,7 @@ export function itemsCsvSink(path: string, table: ItemsTable, state: SinkState |
       try {
         if (body !== null) return body.close(() => "");
         if (failure === null) step(() => (settled ? head.drain() : undefined));
-        head.end();
+        endHead();
       } finally {
         head.leave();
       }

@@ -8,6 +8,7 @@ import { CrawlError } from "../core/errors.ts";
 import type { Output } from "../core/records.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import { type SinkBench, type SinkCase, sinkCases } from "../testing/sink-cases.ts";
+import { ITEMS, sinkPlaces, TABLES } from "./bench-for-tests.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-mutants-"));
 after(() => rmSync(root, { recursive: true }));
@@ -116,5 +117,101 @@ for (const fault of FAULTS) {
     const names = (await rejections(fault)).map(({ name }) => name);
     if (fault === "none") assert.deepEqual(names, []);
     else assert.notEqual(names.length, 0);
+  });
+}
+
+/** Faults of items, each put around a sink that has none: what comes in is changed, or the state that it is opened with. */
+interface ItemFault {
+  readonly suffix: "jsonl" | "csv" | "sqlite";
+  /** Of outputs; `resumed` once, for the first batch after a resume. */
+  outputs?(outputs: readonly Output[], first: readonly Output[], resumed: boolean): readonly Output[];
+  state?(state: SinkState): SinkState;
+}
+
+const withFields = (output: Output, change: (fields: Record<string, unknown>) => object): Output => ({
+  ...output,
+  ...(output.items === undefined ? {} : { items: output.items.map((item) => ({ ...item, json: JSON.stringify(change(JSON.parse(item.json))) })) }),
+});
+const itemsOf = (outputs: readonly Output[]) => outputs.flatMap(({ items = [] }) => items);
+const ofOneType = (output: Output): Output => ({
+  ...output,
+  ...(output.items === undefined ? {} : { items: output.items.map((item) => ({ ...item, type: "product" })) }),
+});
+
+const ITEM_FAULTS: Readonly<Record<string, ItemFault>> = {
+  none: { suffix: "jsonl" },
+  "what was replaced is not put back": {
+    suffix: "sqlite",
+    state: (state) => ({ ...state, items: String(state.items).replace(/"step":\d+/, '"step":1000000') }),
+  },
+  "columns are those of the first items": {
+    suffix: "csv",
+    outputs(outputs, first) {
+      const known = new Set(itemsOf(first).flatMap(({ json }) => Object.keys(JSON.parse(json))));
+      return outputs.map((output) => withFields(output, (fields) => Object.fromEntries(Object.entries(fields).filter(([name]) => known.has(name)))));
+    },
+  },
+  "cells go by position": {
+    suffix: "csv",
+    outputs: (outputs) =>
+      outputs.map((output) =>
+        withFields(output, (fields) =>
+          Object.fromEntries(
+            Object.keys(fields)
+              .sort()
+              .map((name, n) => [name, Object.values(fields)[n]]),
+          ),
+        ),
+      ),
+  },
+  "all types are one": { suffix: "sqlite", outputs: (outputs) => outputs.map(ofOneType) },
+  "the first page after a resume is written twice": {
+    suffix: "jsonl",
+    outputs: (outputs, _, resumed) => (resumed ? [...outputs.slice(0, 1), ...outputs] : outputs),
+  },
+  "items say the page before": {
+    suffix: "jsonl",
+    outputs: (outputs) => outputs.map((output, n) => ({ ...output, page: outputs[n - 1]?.page ?? output.page })),
+  },
+  "the last item of a page is lost": {
+    suffix: "jsonl",
+    outputs: (outputs) => outputs.map((output) => ({ ...output, items: output.items?.slice(0, -1) ?? [] })),
+  },
+};
+
+/** Not its thousands of records: what they show, the others do too. */
+const quickCases = sinkCases.filter(({ name }) => !name.startsWith("10,000"));
+
+for (const [name, fault] of Object.entries(ITEM_FAULTS)) {
+  test(`a sink of items with the fault "${name}" is ${name === "none" ? "accepted" : "rejected"}`, async () => {
+    const places = sinkPlaces(mkdtempSync(join(root, "items-")));
+    const open = (): SinkBench => {
+      const bench = places.open(fault.suffix, TABLES[ITEMS]!);
+      return {
+        ...bench,
+        open(state) {
+          const sink = bench.open(state === null ? null : (fault.state?.(state) ?? state));
+          let first: readonly Output[] | null = null;
+          const write = (outputs: readonly Output[]) => {
+            const resumed = state !== null && first === null;
+            first ??= outputs;
+            sink.write(fault.outputs?.(outputs, first, resumed) ?? outputs);
+          };
+          return { ...sink, write };
+        },
+      };
+    };
+    let rejected = 0;
+    for (const one of quickCases) {
+      try {
+        await one.run(open(), open);
+      } catch {
+        // That the sink without a fault passes shows sinks.test.ts.
+        rejected++;
+        break;
+      }
+    }
+    await places.close();
+    assert.equal(rejected, name === "none" ? 0 : 1);
   });
 }
