@@ -94,6 +94,7 @@ Commands:
   explain URL…   why a crawl did or did not fetch these URLs (--state DIR)
   status         how a crawl stands: pages, rate, what waits (--state DIR)
   export         what a crawl recorded, into a file of another format (--state DIR)
+  init           the files that a scraper starts from
   cache          what the response cache holds, and clearing it
   doctor         whether this machine, and a state directory, are fit for a crawl
   help           this text; skein help crawl for a command

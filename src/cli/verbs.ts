@@ -59,10 +59,24 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
     },
   ],
   [
+    "init",
+    {
+      run: async (argv, io) => (await import("./commands/init.ts")).initCommand(argv, io),
+      help: async () => helpOf((await import("./commands/init.ts")).INIT),
+    },
+  ],
+  [
     "cache",
     {
       run: async (argv, io) => (await import("./commands/cache.ts")).cacheCommand(argv, io, () => import("../inspect-cache.ts")),
       help: async () => helpOf((await import("./commands/cache.ts")).CACHE),
+    },
+  ],
+  [
+    "reparse",
+    {
+      run: async (argv, io) => (await import("./commands/reparse.ts")).reparseCommand(argv, io, () => import("../reparse.ts")),
+      help: async () => helpOf((await import("./commands/reparse.ts")).REPARSE),
     },
   ],
   [

@@ -76,6 +76,7 @@ export function fakeCrawl(play: (run: FakeRun) => Promise<Partial<Summary>>) {
       pause: () => ask("pause"),
       resume: () => ask("resume"),
       stats: async () => aSummary(),
+      add: async () => null,
       done,
       items() {
         throw new Error("not expected");

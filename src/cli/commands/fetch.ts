@@ -4,7 +4,6 @@ import type { PageProbe, ProbeExchange, probePage, ScrapedView } from "../../pro
 import type { RobotsVerdictView } from "../../probe-verdict.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
-import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
 import { spellBytes, spellElapsed, spellNumber } from "../progress.ts";
 import { argumentFault } from "../seeds.ts";
@@ -27,16 +26,10 @@ Examples:
   skein fetch https://example.com/ --json | jq .links
   skein fetch https://example.com/ -s links.ts      the links that a function of yours returns
 `,
-  own: [
-    JSON_FLAG,
-    cliFlag("scraper", {
-      ...{ short: "s", value: "FILE", allowed: "a file name" },
-      description: "Module whose default export is a function (url, html) => links: show what it returns.",
-    }),
-  ],
+  own: [JSON_FLAG],
   shared: [
     ...["user-agent", "header", "auth", "cookies", "proxy", "insecure", "timeout", "max-body-size", "types", "refuse-private", "allow-address"],
-    ...["robots", "images", "retries", "max-wait"],
+    ...["robots", "images", "retries", "max-wait", "scraper", "extract"],
   ],
   defaults: { retries: 0 },
   tail: `
@@ -174,10 +167,9 @@ export async function fetchCommand(argv: readonly string[], io: Io, load: LoadPr
   const fault = argumentFault(text);
   if (fault !== null) throw usageError(text, fault);
   const { spec } = reading;
-  const scraper = reading.text("scraper") ?? spec.scraper;
   const { probePage } = await load();
   const retries = reading.isGiven("retry.max") ? spec.retry.max : 0;
-  const probe = await probePage({ ...spec, scraper, retry: { ...spec.retry, max: retries } }, text.trim(), { log: logOf(io), cwd: io.cwd });
+  const probe = await probePage({ ...spec, retry: { ...spec.retry, max: retries } }, text.trim(), { log: logOf(io), cwd: io.cwd });
   const out = reading.isOn("json") ? JSON.stringify(probe) : fetchLines(probe, spec.robots).map(harmless).join("\n");
   await io.stdout.write(Buffer.from(`${out}\n`));
   const { record } = probe;

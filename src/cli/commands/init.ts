@@ -1,0 +1,120 @@
+/** `skein init`: the files that a scraper starts from, each of them working as it stands. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { CrawlError } from "../../core/errors.ts";
+import { parseUrl } from "../../rules/url.ts";
+import { VERSION } from "../../version.ts";
+import { EXIT } from "../exit.ts";
+import { cliFlag } from "../flags.ts";
+import type { Io } from "../io.ts";
+import { readVerb, usageError, type Verb } from "../verb.ts";
+
+export const INIT: Verb = {
+  name: "init",
+  head: `Usage: skein init [DIR] [--url URL]
+
+Writes the files that a scraper starts from into DIR (here without it): scraper.ts with two handlers, a
+test of one of them, and skein.config.ts with the options of the crawl. Files that exist are left alone.
+
+Examples:
+  skein init shop --url https://example.com/
+  cd shop && skein crawl
+`,
+  own: [cliFlag("url", { value: "URL", allowed: "an http:// or https:// URL", description: "Where the crawl starts. [https://example.com/]" })],
+  shared: [],
+  tail: `
+Exit status: 0; 2 usage; 3 a file cannot be written.
+`,
+};
+
+const DEFAULT_URL = "https://example.com/";
+
+const SCRAPER = `/** Reads the pages of the crawl. Try it on one page: skein fetch URL -s scraper.ts */
+import { defineScraper } from "skein";
+
+export default defineScraper({
+  // Raise it when pages are to be understood differently: what was stored under another version is read again.
+  version: 1,
+  handlers: {
+    /** Pages that lead to others. Seeds come here, since it is the first. */
+    list({ followAll }) {
+      followAll("a[href]", { handler: "detail" });
+    },
+
+    /** Pages with what we want to know. */
+    detail({ $, item, url }) {
+      item({ url, title: $("title").text().trim(), heading: $("h1").first().text().trim() });
+    },
+  },
+});
+`;
+
+const PACKAGE = `${JSON.stringify(
+  { private: true, type: "module", scripts: { crawl: "skein crawl", test: "node --test" }, dependencies: { skein: `^${VERSION}` } },
+  null,
+  2,
+)}
+`;
+
+const TEST = `/** node --test */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { testHandler } from "skein/testing";
+import scraper from "./scraper.ts";
+
+test("a detail page gives one item", async () => {
+  const { items, error } = await testHandler(scraper, "detail", {
+    url: "https://shop.test/1",
+    html: "<title>Shop</title><h1> A lamp </h1>",
+  });
+  assert.equal(error, null);
+  assert.deepEqual(items, [{ url: "https://shop.test/1", title: "Shop", heading: "A lamp" }]);
+});
+`;
+
+const config = (url: string) => `/** Options of skein crawl in this folder; flags on the command line win. All of them: skein crawl --help */
+export default {
+  seeds: [${JSON.stringify(url)}],
+  scraper: "scraper.ts",
+  outputs: ["items.jsonl"],
+  // Keeps the crawl, so that it can be resumed after anything, and what the scraper remembers between runs.
+  stateDir: "state",
+  limits: { pages: 100 },
+};
+`;
+
+/** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
+export async function initCommand(argv: readonly string[], io: Io): Promise<number> {
+  const reading = await readVerb(INIT, argv, io);
+  if (reading === null) return EXIT.ok;
+  const [dir = ".", extra] = reading.args;
+  if (extra !== undefined) throw usageError(extra, "skein init takes one folder");
+  const url = reading.text("url") ?? DEFAULT_URL;
+  if ("reject" in parseUrl(url)) throw usageError(url, "expected an http:// or https:// URL");
+  const folder = join(io.cwd, dir);
+  const files: readonly (readonly [string, string])[] = [
+    ["package.json", PACKAGE],
+    ["scraper.ts", SCRAPER],
+    ["scraper.test.ts", TEST],
+    ["skein.config.ts", config(url)],
+  ];
+  let written = 0;
+  for (const [name, text] of files) {
+    const shown = dir === "." ? name : join(dir, name);
+    const path = join(folder, name);
+    if (existsSync(path)) {
+      io.stderr.write(`${shown} exists and is left as it is\n`);
+      continue;
+    }
+    try {
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(path, text, { flag: "wx" });
+    } catch (cause) {
+      throw new CrawlError("output-unwritable", `cannot write ${shown}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    }
+    io.stderr.write(`wrote ${shown}\n`);
+    written++;
+  }
+  if (written > 0) io.stderr.write(`next: ${dir === "." ? "" : `cd ${dir} && `}skein fetch ${url} -s scraper.ts, then skein crawl\n`);
+  return EXIT.ok;
+}

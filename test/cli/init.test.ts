@@ -1,0 +1,63 @@
+/** `skein init`: what it writes works as it stands. */
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import test from "node:test";
+import { pathToFileURL } from "node:url";
+import { main } from "../../src/cli/main.ts";
+import { root, run, temporaryFolder } from "../command.ts";
+import { html, serve } from "../crawl/served.ts";
+import { fakeCrawl } from "./fake-crawl.ts";
+import { fakeIo } from "./fake-io.ts";
+
+async function init(cwd: string, ...argv: string[]) {
+  const io = fakeIo({ cwd });
+  const status = await main(["init", ...argv], io, fakeCrawl(async () => ({})).load);
+  return { status, out: io.out(), err: io.err() };
+}
+
+const entry = pathToFileURL(join(root, "src/cli/main.ts")).href;
+const program = `import { main } from ${JSON.stringify(entry)}; main(process.argv.slice(1));`;
+const library = pathToFileURL(join(root, "src/testing.ts")).href;
+
+test("the files of a new scraper crawl, and its test passes", async () => {
+  await using served = await serve((request, response) =>
+    html(response, request.url === "/" ? '<a href="/a">a</a> <a href="/b">b</a>' : `<title>T</title><h1>${request.url}</h1>`),
+  );
+  await using folder = await temporaryFolder();
+  const { status, err } = await init(folder.path, "shop", "--url", `${served.origin}/`);
+  assert.equal(status, 0, err);
+  assert.match(err, /^wrote shop\/package\.json\n.*\nnext: cd shop && skein fetch .* -s scraper\.ts, then skein crawl\n$/s);
+  const shop = join(folder.path, "shop");
+  const ended = await run(process.execPath, ["--input-type=module", "-e", program, "crawl", "--parse-workers", "0"], shop);
+  assert.equal(ended.code, 0, ended.stderr);
+  const items = readFileSync(join(shop, "items.jsonl"), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).heading);
+  assert.deepEqual(items.sort(), ["/a", "/b"]);
+  // What an installed package resolves by its name.
+  writeFileSync(
+    join(shop, "skein.mjs"),
+    `import { registerHooks } from "node:module";
+registerHooks({ resolve: (name, context, next) => name === "skein/testing" ? next(${JSON.stringify(library)}, context) : name === "skein" ? next(${JSON.stringify(library.replace("testing.ts", "index.ts"))}, context) : next(name, context) });`,
+  );
+  const tested = await run(process.execPath, ["--import", "./skein.mjs", "--test"], shop);
+  assert.equal(tested.code, 0, tested.stdout);
+});
+
+test("what is there already is left alone, and wrong usage has status 2", async () => {
+  await using folder = await temporaryFolder();
+  writeFileSync(join(folder.path, "scraper.ts"), "mine");
+  const { status, err } = await init(folder.path);
+  assert.equal(status, 0);
+  assert.match(err, /scraper\.ts exists and is left as it is/);
+  assert.equal(readFileSync(join(folder.path, "scraper.ts"), "utf8"), "mine");
+  assert.deepEqual(readdirSync(folder.path).sort(), ["package.json", "scraper.test.ts", "scraper.ts", "skein.config.ts"]);
+  assert.equal((await init(folder.path, "--url", "ftp://x/")).status, 2);
+  assert.equal((await init(folder.path, "a", "b")).status, 2);
+  writeFileSync(join(folder.path, "file"), "");
+  const refused = await init(folder.path, "file");
+  assert.equal(refused.status, 3);
+  assert.match(refused.err, /cannot write file\/package\.json/);
+});
