@@ -48,9 +48,9 @@ export function createItemTaker(rules: ItemRules): ItemTaker {
         return;
       }
       const result = rule.schema["~standard"].validate(fields);
-      if (result instanceof Promise) {
+      if ("then" in result) {
         waits = true;
-        const later = result.then((settled) => judged(name, rule.key, settled, given));
+        const later = Promise.resolve(result).then((settled) => judged(name, rule.key, settled, given));
         // Whoever finishes hears of it; until then it must not count as nobody's.
         later.catch(() => undefined);
         kept.push(later);
