@@ -1,5 +1,6 @@
 /** The only file that knows every concrete part: spec → Parts. */
 import { readFile } from "node:fs/promises";
+import type { Cached } from "./cached.ts";
 import { type EpochMs, realClock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { CrawlEvent } from "./core/events.ts";
@@ -140,6 +141,8 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     };
   }
 
+  let cached: Cached | null = null;
+
   async function openInDirectory(
     dir: string,
     hooks: FrontierHooks,
@@ -150,9 +153,12 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     const { openDurable } = await import("./durable.ts");
     const passing = options.world?.passing;
     const input = { dir, spec, stored, fresh: options.fresh === true, config, clock, random, siteOf: site.siteOf, traps: admit.traps, sinks: own, items };
-    const opened = await openDurable(passing === undefined ? input : { ...input, passing }, hooks, use);
-    // Only now is the directory ours alone.
-    if (options.fresh === true) (await import("./store/cache/look.ts")).removeCache(dir);
+    // What is settled is in the cache: a kill takes away neither or both.
+    const write: FrontierHooks["write"] = (outputs) => {
+      cached?.flush();
+      hooks.write(outputs);
+    };
+    const opened = await openDurable(passing === undefined ? input : { ...input, passing }, { ...hooks, write }, use);
     fingerprintSeed = opened.seed;
     return opened;
   }
@@ -168,7 +174,8 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
 
   async function openCached(): Promise<Fetcher> {
     const [{ cachedFetcher }, fetcher] = await Promise.all([import("./cached.ts"), openFetcher()]);
-    return cachedFetcher(fetcher, spec, requestOptions, clock);
+    cached = cachedFetcher(fetcher, spec, requestOptions, clock);
+    return cached.fetcher;
   }
 
   return {

@@ -44,7 +44,7 @@ export function emptyCache(db: DatabaseSync): void {
 }
 
 /** Removes the files; nobody may have them open. */
-export function removeCache(dir: string): void {
+function removeCache(dir: string): void {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(join(dir, CACHE_FILE + suffix), { force: true });
 }
 

@@ -58,8 +58,13 @@ function ofRow(row: Row): StoredResponse {
   };
 }
 
+export interface CacheFile extends PageCache {
+  /** Commits what waits. A durable crawl does it before it settles a page, so that no page is settled whose answer a kill can still take away. */
+  flush(): void;
+}
+
 /** Creates the folder and the file if need be. Throws `state-unwritable` for a file that is damaged, someone else's or of another version. */
-export function openCache(dir: string, { maxBytes, clock }: CacheFileOptions): PageCache {
+export function openCache(dir: string, { maxBytes, clock }: CacheFileOptions): CacheFile {
   const path = join(dir, CACHE_FILE);
   const walBytes = Math.min(MAX_WAL_BYTES, Math.max(65_536, Math.floor(maxBytes / 8)));
   const batchBytes = walBytes / 4;
@@ -148,6 +153,7 @@ export function openCache(dir: string, { maxBytes, clock }: CacheFileOptions): P
   }
 
   return {
+    flush,
     get: (key) =>
       guarded(() => {
         const fresh = waiting.get(key);
