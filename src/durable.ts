@@ -184,6 +184,8 @@ function foundRun(dir: string, spec: string, finishReason: string | null): Found
       elapsedMs: counters?.elapsedMs ?? 0,
       bytes: tally.get("bytes") ?? 0,
       failed: tally.get("outcome:failed") ?? 0,
+      items: tally.get("items") ?? 0,
+      itemsCut: tally.get("itemsCut") ?? 0,
       finishReason,
     };
   } finally {

@@ -10,7 +10,7 @@ import { admitFollows } from "../rules/follow.ts";
 import { retryDecision } from "../rules/retry.ts";
 import { compileStopRules } from "../rules/stop.ts";
 import { parseUrl } from "../rules/url.ts";
-import { RUN_MARK, RUN_MARKING, RUN_SERIES, RUN_STOP } from "../rules/values.ts";
+import { NO_HANDLER, RUN_MARK, RUN_MARKING, RUN_SERIES, RUN_STOP, type StopAsked } from "../rules/values.ts";
 import type { Concluded } from "./concluded.ts";
 import type { Parts } from "./parts.ts";
 import { skippedOf } from "./record.ts";
@@ -96,14 +96,15 @@ export function createScrapeDesk({ parts, scraping, values, settling, visits }: 
   function valuesOf({ rest }: CrawlRequest, scraped: Scraped): ValueChange[] {
     const changes = [...scraped.values];
     const scrape = rest?.scrape;
-    const handler = scrape?.handler ?? scraping?.first ?? null;
-    if (handler !== null && changes.some(({ key }) => key.startsWith(RUN_MARK))) changes.push({ op: "set", key: RUN_MARKING + handler, value: "true" });
     if (scraped.stopSeries) changes.push(...seriesStops(scrape, scraped.follows));
     const verdict = stopRules?.judge(scraped.items, values.get) ?? null;
     if (verdict !== null) changes.push(...verdict.values);
+    const handler = scrape?.handler ?? scraping?.first ?? NO_HANDLER;
+    if (changes.some(({ key }) => key.startsWith(RUN_MARK))) changes.push({ op: "set", key: RUN_MARKING + handler, value: "true" });
     const met = verdict?.met ?? null;
     const stop = scraped.stop ?? (met === null ? null : { mode: "flight" as const, reason: `--stop-when '${met}'` });
-    if (stop !== null) changes.push({ op: "set", key: RUN_STOP, value: JSON.stringify(stop) });
+    const at = scrape?.series === undefined ? null : { series: scrape.series, index: scrape.index ?? 0 };
+    if (stop !== null) changes.push({ op: "set", key: RUN_STOP, value: JSON.stringify({ ...stop, at } satisfies StopAsked) });
     return changes;
   }
 

@@ -8,7 +8,7 @@ import type { Scraping } from "../core/scraping.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import type { VisitBook } from "../core/visits.ts";
 import { makeSkip } from "../rules/admit.ts";
-import { RUN_PARTIAL, RUN_STOP } from "../rules/values.ts";
+import { RUN_PARTIAL, RUN_STOP, type StopAsked } from "../rules/values.ts";
 import { type AddedSeeds, createAdder } from "./adding.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
 import { createWriter, gateOf, type Readers } from "./output.ts";

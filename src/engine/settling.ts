@@ -3,7 +3,7 @@ import type { Lease, Settled, Settlement, ValueChange } from "../core/frontier.t
 import type { ExchangeFacts, FetchedResponse } from "../core/outcome.ts";
 import type { ErrorCode, Output, PageRecord } from "../core/records.ts";
 import type { CrawlRequest } from "../core/request.ts";
-import { RUN_BROKEN, RUN_FAILED } from "../rules/values.ts";
+import { NO_HANDLER, RUN_BROKEN, RUN_FAILED } from "../rules/values.ts";
 import type { Concluded } from "./concluded.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord, skippedOf, tallyOf } from "./record.ts";
@@ -36,12 +36,12 @@ export function createSettling(parts: Parts, first: string | null, visits: Visit
   const { clock, admit } = parts;
   const listed = (url: string): boolean => admit.scope.lists(url);
 
-  /** What a failure means for the watermarks of this run (engine/marks.ts). */
+  /** What a failure means for the watermarks of this run (engine/values.ts), and for those of stop rules. */
   function failureValues({ rest }: CrawlRequest, page: PageRecord | null): readonly ValueChange[] | null {
-    if (first === null || page === null || page.outcome !== "failed") return null;
+    if (page === null || page.outcome !== "failed" || (first === null && parts.spec.stopWhen.length === 0)) return null;
     const scrape = rest?.scrape;
     if (scrape?.series !== undefined) return [{ op: "min", key: RUN_FAILED + scrape.series, value: String(scrape.index ?? 0) }];
-    return [{ op: "set", key: RUN_BROKEN + (scrape?.handler ?? first), value: "true" }];
+    return [{ op: "set", key: RUN_BROKEN + (scrape?.handler ?? first ?? NO_HANDLER), value: "true" }];
   }
 
   function settled(lease: Lease, facts: Facts, settlement: Settlement, page: PageRecord | null): Settled {

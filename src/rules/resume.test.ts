@@ -12,6 +12,8 @@ const found = (more: Partial<FoundRun> = {}): FoundRun => ({
   elapsedMs: 5_000,
   bytes: 9_000,
   failed: 2,
+  items: 40,
+  itemsCut: 0,
   finishReason: null,
   ...more,
 });
@@ -45,6 +47,7 @@ test("a run ended by a limit goes on when the limit is larger or gone; with the 
     ["limit-time", { time: 6_000 }, { time: 5_000 }],
     ["limit-bytes", { bytes: 9_001 }, { bytes: 9_000 }],
     ["limit-errors", { errors: 2 }, { errors: 1 }],
+    ["limit-items", { items: 41 }, { items: 40 }],
   ] as const;
   for (const [finishReason, larger, same] of others) {
     const run = found({ completed: true, finishReason });
@@ -52,6 +55,11 @@ test("a run ended by a limit goes on when the limit is larger or gone; with the 
     assert.equal(decideResume(run, spec({ limits: larger }), "d").kind, "resume");
     assert.equal(decideResume(run, spec({ limits: same }), "d").kind, "new-run");
   }
+});
+
+test("a run whose item limit cut a page in two starts anew under a larger one: the rest of that page is gone", () => {
+  const cut = found({ completed: true, finishReason: "limit-items", itemsCut: 3 });
+  assert.equal(decideResume(cut, spec({ limits: { items: 90 } }), "d").kind, "new-run");
 });
 
 test("a finished run is followed by a new one, whatever the options", () => {

@@ -10,10 +10,13 @@ export interface FoundRun {
   /** Requests queued, delayed or lost with the last process. */
   readonly left: number;
   readonly counted: number;
-  /** Ms of work, bytes on the wire and failed pages so far. */
+  /** Ms of work, bytes on the wire, failed pages and items so far. */
   readonly elapsedMs: number;
   readonly bytes: number;
   readonly failed: number;
+  readonly items: number;
+  /** Items that the limit cut off: their pages are done. */
+  readonly itemsCut: number;
   readonly finishReason: string | null;
 }
 
@@ -56,6 +59,8 @@ function isRaised(found: FoundRun, { limits }: CrawlSpec): boolean {
   switch (found.finishReason) {
     case "limit-pages":
       return limits.pages === null || limits.pages > found.counted;
+    case "limit-items":
+      return found.itemsCut === 0 && (limits.items === null || limits.items > found.items);
     case "limit-time":
       return limits.time === null || limits.time > found.elapsedMs;
     case "limit-bytes":

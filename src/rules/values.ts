@@ -1,4 +1,5 @@
 /** Values that scrapers keep from page to page and from run to run: their order, their names, and how one changes. JSON text throughout. */
+import type { StopMode } from "../core/events.ts";
 import type { ValueChange } from "../core/frontier.ts";
 
 /** Kept over runs. `state:` is the user's, `mark:` the watermark of the last good run. */
@@ -17,8 +18,17 @@ export const RUN_MARKING = "run:marking:";
 export const RUN_BROKEN = "run:broken:";
 /** That pages told of a series that ended, or met a watermark that was there: the run did not look at everything. */
 export const RUN_PARTIAL = "run:partial";
-/** That a scraper stopped the run: mode and reason. */
+/** Stands for the handler where there are none, but items and their stop rules. */
+export const NO_HANDLER = "";
+/** That a scraper stopped the run. */
 export const RUN_STOP = "run:stop";
+
+/** The value of RUN_STOP. `at`: the place of the page that asked for it in its series; null: it is in none. */
+export interface StopAsked {
+  readonly mode: StopMode;
+  readonly reason: string | null;
+  readonly at: { readonly series: string; readonly index: number } | null;
+}
 
 /** Numbers by size, strings by code units, and a number before any string. Negative: `a` comes first. */
 export function compareValues(a: string, b: string): number {

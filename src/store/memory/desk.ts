@@ -219,7 +219,8 @@ export function completeIfOver(desk: Desk): void {
 /** Hands outputs to the sinks; when they cannot take them, nothing has passed the once filter. */
 export function write(desk: Desk, outputs: readonly Output[]): void {
   if (outputs.length === 0) return;
-  const passed = withinItems(desk, outputs).map(desk.once.pass);
+  const within = withinItems(desk, outputs);
+  const passed = within.map(desk.once.pass);
   try {
     desk.hooks.write(passed);
   } catch (error) {
@@ -227,6 +228,15 @@ export function write(desk: Desk, outputs: readonly Output[]): void {
     throw error;
   }
   for (const output of passed) notePassed(desk, output);
+  // Such a run cannot go on under a larger limit: what was cut off is gone.
+  const cut = itemsOf(outputs) - itemsOf(within);
+  if (cut > 0) raise(desk, "itemsCut", cut);
+}
+
+function itemsOf(outputs: readonly Output[]): number {
+  let n = 0;
+  for (const { items } of outputs) if (items !== undefined) n += items.length;
+  return n;
 }
 
 /** What an item limit leaves of them. */
