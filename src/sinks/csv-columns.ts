@@ -43,6 +43,9 @@ export function csvColumns({ types, meta }: ItemsTable, at: ColumnsState | null)
   let extra = at?.extra ?? false;
   let fixed = at?.fixed ?? false;
   let version = 0;
+  /** The page of the last item, and its cells. */
+  let from: TakenItem["page"] = null;
+  let metaCells: readonly string[] = META_FIELDS.map(() => "");
 
   function add(field: string): number {
     const slot = names.push(give(field)) - 1;
@@ -87,11 +90,14 @@ export function csvColumns({ types, meta }: ItemsTable, at: ColumnsState | null)
       const left: [string, unknown][] = [];
       noteType(item.type, left);
       row[TYPE] = csvCell(item.type);
-      if (page !== null) for (const [index, field] of META_FIELDS.entries()) row[META + index] = csvCell(page[field]);
-      for (const [field, value] of Object.entries(fieldsOf(item.json))) {
+      if (page !== from) metaCells = META_FIELDS.map((field) => csvCell(page?.[field]));
+      from = page;
+      for (let index = 0; index < metaCells.length; index++) row[META + index] = metaCells[index];
+      const fields = fieldsOf(item.json);
+      for (const field of Object.keys(fields)) {
         const slot = slotFor(field);
-        if (slot === undefined) left.push([field, value]);
-        else row[slot] = csvCell(value);
+        if (slot === undefined) left.push([field, fields[field]]);
+        else row[slot] = csvCell(fields[field]);
       }
       if (left.length > 0) {
         row[EXTRA] = csvCell(JSON.stringify(Object.fromEntries(left)));
