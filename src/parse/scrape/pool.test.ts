@@ -116,15 +116,15 @@ test("a body that is part of a larger buffer stays whole, and the task keeps its
 });
 
 test("a page that hangs costs the worker, is tried once more, and is recorded; pages behind it are done", async () => {
-  await using trial = await openPlain({ parseTimeoutMs: 300 });
+  await using trial = await openPlain({ parseTimeoutMs: 600 });
   const [hung, behind, later] = await Promise.all([trial.run("spin"), trial.run("item", { n: 1 }), trial.run("item", { n: 2 })]);
-  assert.deepEqual(hung, { kind: "crashed", message: "the parse worker took longer than 300ms, at the second try with this page" });
+  assert.deepEqual(hung, { kind: "crashed", message: "the parse worker took longer than 600ms, at the second try with this page" });
   assert.deepEqual([itemsOf(behind), itemsOf(later)], [["1"], ["2"]]);
   assert.equal(trial.logged.filter((line) => line.startsWith("warn a parse worker was replaced")).length, 1);
 });
 
 test("a page that hangs once is done at its second try", async () => {
-  await using trial = await openPlain({ parseTimeoutMs: 300 });
+  await using trial = await openPlain({ parseTimeoutMs: 600 });
   assert.deepEqual(itemsOf(await trial.run("spinOnce", { file: path("spun") })), ["spinOnce"]);
 });
 
