@@ -23,6 +23,7 @@ import { compileScope } from "./rules/scope.ts";
 import { createTraps, type Traps } from "./rules/traps.ts";
 import { type ItemOutputs, openSinks } from "./sinks/open.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
+import type { HostGate } from "./store/memory/gate.ts";
 import { createMemoryFrontier } from "./store/memory.ts";
 import type { FaultPoint } from "./store/sqlite/frontier.ts";
 import { VERSION } from "./version.ts";
@@ -36,6 +37,8 @@ export interface AssembleOptions {
   /** Against which the path of a scraper module is resolved; default: that of the process. */
   readonly cwd?: string;
   readonly sinks?: readonly Sink[];
+  /** What several crawls of one process have in common: the clocks of hosts, so that all of them together are polite. */
+  readonly shared?: { readonly gate: HostGate };
   readonly hooks?: CrawlHooks;
   readonly log?: Logger;
   readonly onEvent?: (event: CrawlEvent) => void;
@@ -110,6 +113,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     passed: createRecentIds(),
   };
   const config = frontierConfig(spec);
+  const gate = options.shared?.gate ?? null;
   const startedAt = clock.epoch();
   const stored = options.seedNames === undefined ? spec : { ...spec, seeds: options.seedNames };
 
@@ -123,7 +127,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   function openInMemory(hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void, own: readonly Sink[], items: ItemOutputs): OpenedStore {
     const sinks = [...openSinks(spec, null, sharedLines(), items), ...own];
     use(sinks);
-    const frontier = createMemoryFrontier(config, hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf });
+    const frontier = createMemoryFrontier(config, hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf, gate });
     return {
       frontier,
       sinks,
@@ -152,7 +156,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   ): Promise<OpenedStore> {
     const { openDurable } = await import("./durable.ts");
     const passing = options.world?.passing;
-    const input = { dir, spec, stored, fresh: options.fresh === true, config, clock, random, siteOf: site.siteOf, traps: admit.traps, sinks: own, items };
+    const input = { dir, spec, stored, fresh: options.fresh === true, config, clock, random, siteOf: site.siteOf, gate, traps: admit.traps, sinks: own, items };
     // What is settled is in the cache: a kill takes away neither or both.
     const write: FrontierHooks["write"] = (outputs) => {
       cached?.flush();

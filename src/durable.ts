@@ -17,6 +17,7 @@ import type { TrapSnapshot, Traps } from "./rules/traps.ts";
 import { checkOutputs, type ItemOutputs, journalSinks, openSinks } from "./sinks/open.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
 import { CACHE_FILE } from "./store/cache/schema.ts";
+import type { HostGate } from "./store/memory/gate.ts";
 import { type FaultPoint, openFrontierIn, openStateDirectory } from "./store/sqlite/frontier.ts";
 import { readState } from "./store/sqlite/read.ts";
 import { saveFrontier } from "./store/sqlite/save.ts";
@@ -33,6 +34,7 @@ export interface DurableInput {
   readonly clock: Clock;
   readonly random: () => number;
   readonly siteOf: (host: string) => string;
+  readonly gate: HostGate | null;
   readonly traps: Traps | null;
   /** Sinks of the user's own: written to, but no part of the exactly-once promise. */
   readonly sinks: readonly Sink[];
@@ -85,7 +87,7 @@ export async function openDurable(
     use(sinks);
     const keeper = keepTraps(input, resumed);
     const elapsedBeforeMs = resumed ? (state.run()?.elapsedMs ?? 0) : 0;
-    const env = { clock, random: input.random, siteOf: input.siteOf, ...(input.passing === undefined ? {} : { passing: input.passing }) };
+    const env = { clock, random: input.random, siteOf: input.siteOf, gate: input.gate, ...(input.passing === undefined ? {} : { passing: input.passing }) };
     const checkpoint = (sync: boolean) => {
       keeper.beside();
       return hooks.checkpoint?.(sync) ?? new Map<string, SinkState>();

@@ -134,8 +134,12 @@ function takeTurns(desk: Desk, max: number, newToken: NewToken): Lease[] {
   while (leases.length < max && freePlaces(desk) > 0 && desk.nextRateAt <= now) {
     const host = desk.hosts.first();
     if (host === null || host.dueAt > now) break;
+    if (!desk.hosts.passes(host)) continue;
     const lease = turn(desk, host, { now, newToken });
-    if (lease === null) continue;
+    if (lease === null) {
+      host.gate?.undo();
+      continue;
+    }
     leases.push(lease);
     if (desk.config.ratePerMinute !== null) desk.nextRateAt = delayOfRate(desk.nextRateAt, now, desk.config.ratePerMinute);
   }

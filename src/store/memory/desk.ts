@@ -5,6 +5,7 @@ import type { Output } from "../../core/records.ts";
 import type { Fingerprint } from "../../core/request.ts";
 import { createSeenTable, type SeenTable } from "../../rules/seen.ts";
 import { changedValue } from "../../rules/values.ts";
+import type { HostGate } from "./gate.ts";
 import { createHosts, type Host, type Hosts } from "./hosts.ts";
 import { type Journal, UNNUMBERED } from "./journal.ts";
 import { createLeases, type LeaseEntry, type Leases } from "./leases.ts";
@@ -25,6 +26,8 @@ export interface MemoryEnv {
   readonly journal?: Journal;
   /** Clock time at which every host may have been asked last: the start of a resumed crawl, since nobody knows when the dead run's last requests went out. */
   readonly restFrom?: number;
+  /** Clocks of hosts that other crawls of the process share. */
+  readonly gate?: HostGate | null;
 }
 
 /** A place whose retry is not due yet. */
@@ -86,7 +89,7 @@ export function createDesk(config: FrontierConfig, hooks: FrontierHooks, env: Me
   const seen = createSeenTable();
   const arena = createArena(config.order, env.journal !== undefined);
   const levels = createLevels(config.levels, () => hosts.unpark());
-  const hosts = createHosts(config, env, arena, levels);
+  const hosts = createHosts(config, env, { arena, levels, wake: () => hooks.wake?.() });
   return {
     config,
     hooks,
@@ -194,6 +197,7 @@ export function freeSlot(entry: LeaseEntry): void {
   if (entry.ended) return;
   entry.ended = true;
   entry.host.inFlight--;
+  entry.host.gate?.ended();
 }
 
 /** Notes when the request of a lease went out: at the given clock time, or never (null). The first word counts. */
@@ -201,6 +205,7 @@ export function knowStart(desk: Desk, entry: LeaseEntry, at: number | null): voi
   if (entry.startKnown) return;
   entry.startKnown = true;
   entry.host.awaiting--;
+  entry.host.gate?.started(at);
   if (at !== null) desk.hosts.started(entry.host, at);
 }
 

@@ -3,6 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { FrontierConfig, HostPatch, HostTuning, WaitCause } from "../../core/frontier.ts";
 import type { HostKey } from "../../core/request.ts";
 import { isLocalHost, newPace, noteLocal, type Pace, type PaceRules, slotsOf } from "../../rules/pacing.ts";
+import type { GateUse, HostGate } from "./gate.ts";
 import type { Levels } from "./levels.ts";
 import { flat, type Place } from "./place.ts";
 import type { Arena, Lane } from "./queue.ts";
@@ -44,6 +45,10 @@ export interface Host extends HeapMember {
   patchedDelayMs: number | null;
   /** What a patch of `rules.limit` gives way to. */
   usualLimit: number;
+  /** Null: no other crawl shares its clocks. */
+  readonly gate: GateUse | null;
+  /** What the gate makes it wait for. */
+  gated: WaitCause | null;
   settled: number;
   latencySumMs: number;
   latencies: number;
@@ -69,6 +74,8 @@ export interface Hosts {
   tune(host: Host, tuning: HostTuning): boolean;
   started(host: Host, at: number): void;
   delayOf(host: Host): number;
+  /** Whether the other crawls that use the host let a request of this one start; if not, the host waits for its turn. To be `undo`ne when nothing starts. */
+  passes(host: Host): boolean;
   dueOf(host: Host): number;
   clear(): void;
 }
@@ -78,9 +85,18 @@ const MOST_REMEMBERED = 20_000;
 /** Looked at for each new host beyond that; more than one, so that the idle ones run out. */
 const LOOKED_AT = 3;
 
-export function createHosts(config: FrontierConfig, env: { clock: Clock; random: () => number; restFrom?: number }, arena: Arena, levels: Levels): Hosts {
+interface HostsEnv {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly restFrom?: number;
+  readonly gate?: HostGate | null;
+}
+
+/** `wake`: the gate lets a host go on that waited for it. */
+export function createHosts(config: FrontierConfig, env: HostsEnv, { arena, levels, wake }: { arena: Arena; levels: Levels; wake: () => void }): Hosts {
   const hosts = new Map<HostKey, Host>();
   const heap = createWaitHeap<Host>();
+  const member = env.gate?.join() ?? null;
   const parked = new Map<number, Set<Host>>();
   let parkedCount = 0;
   let turns = 0;
@@ -111,7 +127,9 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
         round = hosts.values();
         return;
       }
-      if (isForgettable(next.value, now)) hosts.delete(next.value.key);
+      if (!isForgettable(next.value, now)) continue;
+      hosts.delete(next.value.key);
+      next.value.gate?.release();
     }
   }
 
@@ -148,6 +166,8 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
       paused: false,
       patchedDelayMs: null,
       usualLimit: limit,
+      gate: member?.use(key, () => letGo(host)) ?? null,
+      gated: null,
       settled: 0,
       latencySumMs: 0,
       latencies: 0,
@@ -156,12 +176,22 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
     return host;
   }
 
+  function letGo(host: Host): void {
+    host.gated = null;
+    place(host);
+    wake();
+  }
+
   const delayOf = (host: Host): number => Math.max(host.patchedDelayMs ?? host.fixedDelayMs, host.crawlDelayMs);
 
   /** Clock time at which its next request may start; Infinity: when a lease of it changes. */
   function dueOf(host: Host): number {
     if (host.paused) {
       host.why = "paused";
+      return Infinity;
+    }
+    if (host.gated !== null) {
+      host.why = host.gated;
       return Infinity;
     }
     if (host.inFlight >= slotsOf(host.pace, host.rules)) {
@@ -278,8 +308,16 @@ export function createHosts(config: FrontierConfig, env: { clock: Clock; random:
       host.stretch = 1 + config.jitter * env.random();
     },
     delayOf,
+    passes(host) {
+      if (host.gate === null) return true;
+      host.gated = host.gate.ask(delayOf(host) * host.stretch, slotsOf(host.pace, host.rules), Math.max(host.notBefore, host.pace.heldUntil));
+      if (host.gated === null) return true;
+      place(host);
+      return false;
+    },
     dueOf,
     clear() {
+      member?.leave();
       hosts.clear();
       heap.clear();
       parked.clear();

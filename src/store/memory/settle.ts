@@ -141,6 +141,7 @@ function learn(desk: Desk, entry: LeaseEntry, page: Settled, now: number): void 
   const { host } = entry;
   const heldBefore = host.pace.heldUntil;
   if (page.host !== null && desk.hosts.tune(host, page.host)) desk.journal?.host(host);
+  if (host.gate !== null && (page.host?.notBeforeMs ?? 0) > 0) host.gate.hold(host.notBefore);
   if (page.settlement.kind !== "returned") host.settled++;
   if (page.answer === null) return;
   if (page.answer.kind === "good") {
@@ -149,7 +150,9 @@ function learn(desk: Desk, entry: LeaseEntry, page: Settled, now: number): void 
   }
   const asked = (page.host?.notBeforeMs ?? 0) > 0;
   takeAnswer(host.pace, page.answer, { epoch: entry.epoch, now, asked, random: desk.env.random() }, host.rules);
-  if (host.pace.heldUntil > heldBefore) desk.journal?.host(host);
+  if (host.pace.heldUntil <= heldBefore) return;
+  desk.journal?.host(host);
+  host.gate?.hold(host.pace.heldUntil);
 }
 
 /** The place ends with a page. Lowered meanwhile, it is queued again for its links (docs/decisions/0004). */

@@ -89,8 +89,8 @@ function checkFolder(dir: string): void {
   if (stranger !== undefined) throw unusable(dir, `it holds other files (${stranger}) and no state of a crawl. Name an empty or a new directory`);
 }
 
-/** Held for life by an exclusive transaction; the kernel frees it with the process. */
-function takeLock(dir: string): DatabaseSync {
+/** Held for life by an exclusive transaction; the kernel frees it with the process. Throws CrawlError `state-held`. */
+export function takeLock(dir: string): DatabaseSync {
   let lock: DatabaseSync | null = null;
   try {
     lock = new DatabaseSync(join(dir, LOCK_FILE), { timeout: 0 });
