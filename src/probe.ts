@@ -1,5 +1,6 @@
 /** One page through the very parts of a crawl, watched on its way: what `skein fetch` shows. Robots.txt alone is probe-robots.ts; nothing is written to files. */
 import { type AssembleOptions, assemble } from "./assemble.ts";
+import { CrawlError } from "./core/errors.ts";
 import type { Frontier, RobotsState } from "./core/frontier.ts";
 import type { Logger } from "./core/log.ts";
 import type { Exchange, Fetcher, FetchOutcome, ResponseHeaders } from "./core/outcome.ts";
@@ -65,7 +66,10 @@ export interface ScrapedView {
   readonly stopSeries: boolean;
 }
 
-export type ProbeOptions = Pick<AssembleOptions, "log" | "world" | "scrape" | "scraper" | "cwd">;
+export interface ProbeOptions extends Pick<AssembleOptions, "log" | "world" | "scrape" | "scraper" | "cwd"> {
+  /** The handler that the page goes to; by default that of seeds. */
+  readonly handler?: string | null;
+}
 
 /** What a probe notes while the crawl of one page goes by. */
 interface Notes {
@@ -151,11 +155,15 @@ function watchedFrontier(frontier: Frontier, notes: Notes, log: Logger): Frontie
   };
 }
 
-function watchedScraping(scraping: Scraping, notes: Notes): Scraping {
+function watchedScraping(scraping: Scraping, notes: Notes, handler: string | null): Scraping {
+  if (handler !== null && scraping.kind !== "handlers") {
+    const message = "the scraper is a plain function and has no handlers";
+    throw new CrawlError("invalid-options", `--handler: ${message}`, { problems: [{ option: "--handler", message }] });
+  }
   return {
     ...scraping,
     async run(task) {
-      const outcome = await scraping.run(task);
+      const outcome = await scraping.run(handler === null ? task : { ...task, handler });
       if (outcome.kind === "scraped") notes.scraped = outcome.scraped;
       return outcome;
     },
@@ -181,11 +189,11 @@ function scrapedView(scraped: Scraped, base: string): ScrapedView {
   };
 }
 
-function watchedParts(parts: Parts, notes: Notes): Parts {
+function watchedParts(parts: Parts, notes: Notes, handler: string | null): Parts {
   const { openScraping } = parts;
   return {
     ...parts,
-    openScraping: openScraping === null ? null : async () => watchedScraping(await openScraping(), notes),
+    openScraping: openScraping === null ? null : async () => watchedScraping(await openScraping(), notes, handler),
     openFetcher: async () => watchedFetcher(await parts.openFetcher(), notes),
     async openStore(hooks, use) {
       const opened = await parts.openStore(hooks, use);
@@ -209,7 +217,7 @@ function watchedParts(parts: Parts, notes: Notes): Parts {
 export async function probePage(spec: CrawlSpec, url: string, options: ProbeOptions = {}): Promise<PageProbe> {
   const notes: Notes = { exchanges: [], robots: new Map(), extraction: null, scraped: null, record: null, retries: 0 };
   const own = onePage(spec);
-  const parts = watchedParts(assemble(own, options), notes);
+  const parts = watchedParts(assemble(own, options), notes, options.handler ?? null);
   await startSession(parts, [url]).done;
   const { record, extraction } = notes;
   const good = record?.outcome === "fetched" && extraction !== null;

@@ -170,11 +170,15 @@ test("-s FILE shows the links that a function returns", async () => {
 export default defineScraper({ handlers: { page({ $, item, follow }) {
   item({ title: $("title").text() });
   follow("/more", { handler: "page", series: "s", index: 3 });
-} } });`,
+}, other({ item, url }) { item({ other: url }); } } });`,
   );
   const items = await run(["fetch", `${served.origin}/new`, "-s", "items.mjs"]);
   assert.match(items.out, /\nfollows \(1\)\n {2}http:.*\/more {2}page {2}s 3\n/, items.err);
   assert.match(items.out, /\nitems \(1\)\n {2}\{"title":".*"\}\n/);
+  const other = await probe(`${served.origin}/new`, "-s", "items.mjs", "--handler", "other");
+  assert.deepEqual(other.scraped?.items, [{ type: "items", item: { other: `${served.origin}/new` } }]);
+  const none = await probe(`${served.origin}/new`, "-s", "items.mjs", "--handler", "nobody");
+  assert.match(none.record?.error?.message ?? "", /the scraper has no handler "nobody"; its handlers are page, other/);
 });
 
 test("wrong usage: status 2 and every problem", async () => {
@@ -189,6 +193,8 @@ test("wrong usage: status 2 and every problem", async () => {
     ],
     [["http://a/", "--timeout", "soon"], /^skein: --timeout: expected a duration/],
     [["http://a/", "-s", "absent.ts"], /absent\.ts: no such file/],
+    [["http://a/", "-s", "links.mjs", "--handler", "detail"], /^skein: --handler: the scraper is a plain function and has no handlers\n$/],
+    [["http://a/", "-e", "title=h1", "--handler", "detail"], /^skein: --handler: which scraper's\? Give -s FILE too\n$/],
   ];
   for (const [argv, said] of cases) {
     const { status, out, err } = await run(["fetch", ...argv]);

@@ -4,6 +4,7 @@ import type { PageProbe, ProbeExchange, probePage, ScrapedView } from "../../pro
 import type { RobotsVerdictView } from "../../probe-verdict.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
+import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
 import { spellBytes, spellElapsed, spellNumber } from "../progress.ts";
 import { argumentFault } from "../seeds.ts";
@@ -25,8 +26,16 @@ Examples:
   skein fetch example.com/docs                      what the crawler sees there
   skein fetch https://example.com/ --json | jq .links
   skein fetch https://example.com/ -s links.ts      the links that a function of yours returns
+  skein fetch example.com/1 -s shop.ts --handler detail      what a handler of yours makes of it
 `,
-  own: [JSON_FLAG],
+  own: [
+    JSON_FLAG,
+    cliFlag("handler", {
+      value: "NAME",
+      allowed: "the name of a handler",
+      description: "With -s: the handler that the page goes to. [the one that seeds go to]",
+    }),
+  ],
   shared: [
     ...["user-agent", "header", "auth", "cookies", "proxy", "insecure", "timeout", "max-body-size", "types", "refuse-private", "allow-address"],
     ...["robots", "images", "retries", "max-wait", "scraper", "extract"],
@@ -167,9 +176,11 @@ export async function fetchCommand(argv: readonly string[], io: Io, load: LoadPr
   const fault = argumentFault(text);
   if (fault !== null) throw usageError(text, fault);
   const { spec } = reading;
+  const handler = reading.text("handler");
+  if (handler !== null && spec.scraper === null) throw usageError("--handler", "which scraper's? Give -s FILE too");
   const { probePage } = await load();
   const retries = reading.isGiven("retry.max") ? spec.retry.max : 0;
-  const probe = await probePage({ ...spec, retry: { ...spec.retry, max: retries } }, text.trim(), { log: logOf(io), cwd: io.cwd });
+  const probe = await probePage({ ...spec, retry: { ...spec.retry, max: retries } }, text.trim(), { log: logOf(io), cwd: io.cwd, handler });
   const out = reading.isOn("json") ? JSON.stringify(probe) : fetchLines(probe, spec.robots).map(harmless).join("\n");
   await io.stdout.write(Buffer.from(`${out}\n`));
   const { record } = probe;
