@@ -9,7 +9,7 @@ import { type Logger, silentLog } from "./core/log.ts";
 import type { Fetcher } from "./core/outcome.ts";
 import type { FingerprintSeed } from "./core/request.ts";
 import type { Scrape } from "./core/scraping.ts";
-import type { Sink } from "./core/sink.ts";
+import type { BatchSink, Sink } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import { TRAP_LIMITS, TRAP_NAMES } from "./core/traps.ts";
 import type { CrawlHooks, OpenedStore, Parts } from "./engine/parts.ts";
@@ -22,6 +22,7 @@ import { productToken } from "./rules/robots.ts";
 import { compileScope } from "./rules/scope.ts";
 import { createTraps, type Traps } from "./rules/traps.ts";
 import { type ItemOutputs, openSinks } from "./sinks/open.ts";
+import { openOwnSinks } from "./sinks/own.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
 import type { HostGate } from "./store/memory/gate.ts";
 import { createMemoryFrontier } from "./store/memory.ts";
@@ -36,7 +37,8 @@ export interface AssembleOptions {
   readonly scraper?: Scraper;
   /** Against which the path of a scraper module is resolved; default: that of the process. */
   readonly cwd?: string;
-  readonly sinks?: readonly Sink[];
+  /** Of the program: synchronous ones, and such as take their time (docs/sinks.md). */
+  readonly sinks?: readonly (Sink | BatchSink)[];
   /** What several crawls of one process have in common: the clocks of hosts, so that all of them together are polite. */
   readonly shared?: { readonly gate: HostGate };
   readonly hooks?: CrawlHooks;
@@ -124,13 +126,21 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     return opened.kind === "links" ? null : { types: itemTypes };
   }
 
-  function openInMemory(hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void, own: readonly Sink[], items: ItemOutputs): OpenedStore {
-    const sinks = [...openSinks(spec, null, sharedLines(), items), ...own];
+  async function openInMemory(
+    hooks: FrontierHooks,
+    use: (sinks: readonly Sink[]) => void,
+    own: readonly (Sink | BatchSink)[],
+    items: ItemOutputs,
+  ): Promise<OpenedStore> {
+    const files = openSinks(spec, null, sharedLines(), items);
+    const given = await openOwnSinks(own, { id: crypto.randomUUID(), clock, durable: null });
+    const sinks = [...files, ...given.sinks];
     use(sinks);
     const frontier = createMemoryFrontier(config, hooks, { clock, random, seed: fingerprintSeed, siteOf: site.siteOf, gate });
     return {
       frontier,
       sinks,
+      gates: given.gates,
       visits: null,
       say: null,
       elapsedBeforeMs: 0,
@@ -151,7 +161,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     dir: string,
     hooks: FrontierHooks,
     use: (sinks: readonly Sink[]) => void,
-    own: readonly Sink[],
+    own: readonly (Sink | BatchSink)[],
     items: ItemOutputs,
   ): Promise<OpenedStore> {
     const { openDurable } = await import("./durable.ts");
@@ -200,7 +210,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       await site.load();
       const own = options.sinks ?? [];
       const items = await itemsOf();
-      const opened = spec.stateDir === null ? openInMemory(hooks, use, own, items) : await openInDirectory(spec.stateDir, hooks, use, own, items);
+      const opened = spec.stateDir === null ? await openInMemory(hooks, use, own, items) : await openInDirectory(spec.stateDir, hooks, use, own, items);
       if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
       return opened;
     },

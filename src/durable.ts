@@ -7,14 +7,16 @@ import type { Clock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { Frontier, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
 import type { FingerprintSeed } from "./core/request.ts";
-import type { Sink, SinkState } from "./core/sink.ts";
+import type { BatchSink, Sink, SinkState } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import type { OpenedStore } from "./engine/parts.ts";
 import { BEGAN_KEY, type BeganInMemory } from "./inspect.ts";
+import { journalLines } from "./inspect-journal.ts";
 import { LIVE_KEY, noting } from "./live.ts";
 import { decideResume, type FoundRun } from "./rules/resume.ts";
 import type { TrapSnapshot, Traps } from "./rules/traps.ts";
 import { checkOutputs, type ItemOutputs, journalSinks, openSinks } from "./sinks/open.ts";
+import { openOwnSinks } from "./sinks/own.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
 import { CACHE_FILE } from "./store/cache/schema.ts";
 import type { HostGate } from "./store/memory/gate.ts";
@@ -37,7 +39,7 @@ export interface DurableInput {
   readonly gate: HostGate | null;
   readonly traps: Traps | null;
   /** Sinks of the user's own: written to, but no part of the exactly-once promise. */
-  readonly sinks: readonly Sink[];
+  readonly sinks: readonly (Sink | BatchSink)[];
   readonly items: ItemOutputs;
   readonly passing?: (point: FaultPoint) => void;
 }
@@ -78,12 +80,22 @@ export async function openDurable(
     const shared = sharedLines();
     const keepsVisits = spec.incremental || spec.cache !== null;
     const visits = keepsVisits ? openVisitBook(dir, state.run()?.name ?? "", states?.get(VISITS_SINK) ?? null) : null;
-    const sinks = [
+    const takesItems = input.sinks.some((sink) => "takes" in sink && sink.takes === "items");
+    const files = [
       ...(visits === null ? [] : [visits]),
-      ...journalSinks(dir, states, shared, input.items),
+      ...journalSinks(dir, states, shared, input.items ?? (takesItems ? { types: [] } : null)),
       ...openSinks(spec, states, shared, input.items),
-      ...input.sinks,
     ];
+    // After the journals were cut back: what a sink of the user's own lacks is read from them.
+    const own = await openOwnSinks(input.sinks, {
+      id: state.run()?.name ?? "",
+      clock,
+      durable: {
+        states,
+        lines: (kind) => journalLines({ path: join(dir, `${kind}.jsonl`), bytes: Number(states?.get(`journal:${kind}`)?.["bytes"] ?? 0) }),
+      },
+    });
+    const sinks = [...files, ...own.sinks];
     use(sinks);
     const keeper = keepTraps(input, resumed);
     const elapsedBeforeMs = resumed ? (state.run()?.elapsedMs ?? 0) : 0;
@@ -103,6 +115,7 @@ export async function openDurable(
     return {
       frontier,
       sinks,
+      gates: own.gates,
       visits,
       say,
       elapsedBeforeMs,

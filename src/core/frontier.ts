@@ -217,6 +217,8 @@ export interface FrontierHooks {
   write(outputs: readonly Output[]): void;
   /** Where the run's sinks stand after the last `write`, by name: a durable store keeps it in the same step. `sync`: on the disk first. */
   checkpoint?(sync: boolean): ReadonlyMap<string, SinkState>;
+  /** The step that the last `checkpoint` belongs to is on record. */
+  committed?(): void;
   /** The record of a request whose lease was lost to three crashes (outcome failed, code crashed). */
   crashed(request: CrawlRequest, crashes: number): Output;
   /** Something fell due that the last claim could not foresee: a new claim may give something. */

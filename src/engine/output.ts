@@ -1,8 +1,7 @@
 /** Hands settled outputs to the sinks, the listeners and the reader of the run, in settle order, inside the settle step. */
 import type { Output, PageRecord } from "../core/records.ts";
-import type { Sink } from "../core/sink.ts";
+import type { Gate, Sink } from "../core/sink.ts";
 import type { Parts } from "./parts.ts";
-import type { Gate } from "./run.ts";
 
 /** Records kept for a reader before the crawl waits for it. */
 const READER_BACKLOG = 128;

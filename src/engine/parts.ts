@@ -7,7 +7,7 @@ import type { Fetcher } from "../core/outcome.ts";
 import type { ExtractPage } from "../core/page.ts";
 import type { Origin } from "../core/request.ts";
 import type { Scraping } from "../core/scraping.ts";
-import type { Sink } from "../core/sink.ts";
+import type { Gate, Sink } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import type { VisitBook } from "../core/visits.ts";
 import type { AdmitRules } from "../rules/admit.ts";
@@ -77,6 +77,8 @@ export interface RunEnd {
 export interface OpenedStore {
   readonly frontier: Frontier;
   readonly sinks: readonly Sink[];
+  /** Closed while a sink has too much to do. */
+  readonly gates: readonly Gate[];
   /** What became of an earlier run, in one line. */
   readonly say: string | null;
   /** One of the sinks; null: no visits are kept. */

@@ -6,6 +6,7 @@ import type { Claim, Frontier, Lease, Settled, Token, ValueChange, WaitCause } f
 import type { Exchange, Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import type { Scraping, ScrapingView } from "../core/scraping.ts";
+import type { Gate } from "../core/sink.ts";
 import type { VisitBook } from "../core/visits.ts";
 import { createTokenMap } from "../rules/token-map.ts";
 import type { Concluded } from "./concluded.ts";
@@ -21,13 +22,6 @@ const MAX_CLAIM = 128;
 const BUSY = 4;
 const GOOD_BATCH = 16;
 const PUT_OFF_ROUNDS = 4;
-
-/** Asked before every claim: whether the readers of the output keep up. */
-export interface Gate {
-  open(): boolean;
-  /** Called once when a closed gate opens. */
-  onOpen(callback: () => void): void;
-}
 
 export interface LoopView {
   readonly inFlight: number;

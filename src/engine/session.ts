@@ -162,6 +162,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const hooks = {
         write,
         checkpoint: (sync: boolean) => whereSinksStand(sinks, sync),
+        committed() {
+          for (const sink of sinks) sink.committed?.();
+        },
         crashed: (request: CrawlRequest, crashes: number) => crashedOutput(parts, request, crashes),
         wake: () => loop?.wake(),
       };
@@ -192,7 +195,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
         scraping,
         values,
         book: opened.visits,
-        gate: gateOf(readers, []),
+        gate: gateOf(readers, opened.gates),
         afterSettle: limitReached,
         onLimit: (reason) => stop("flight", reason, null),
         async onValues(changes) {
@@ -220,6 +223,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       if (reason === "finished" || reason === "stop-condition") await keepMarks(store, values, left);
       if (reason === "finished" && left === 0 && values.get(RUN_PARTIAL) === null && opened.visits !== null) closeBook(opened.visits, write);
       const resumeFrom = await opened.finish({ reason, over, elapsedMs: elapsedMs(), left });
+      for (const sink of sinks) sink.committed?.();
       // After the last commit: what is left is listed as skipped, and is no part of what a resume finds.
       if (resumeFrom === null) await leftOver(store, write);
       const summary: Summary = {

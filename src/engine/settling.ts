@@ -38,7 +38,7 @@ export function createSettling(parts: Parts, first: string | null, visits: Visit
 
   /** What a failure means for the watermarks of this run (engine/values.ts), and for those of stop rules. */
   function failureValues({ rest }: CrawlRequest, page: PageRecord | null): readonly ValueChange[] | null {
-    if (page === null || page.outcome !== "failed" || (first === null && parts.spec.stopWhen.length === 0)) return null;
+    if (page === null || !isMissing(page) || (first === null && parts.spec.stopWhen.length === 0)) return null;
     const scrape = rest?.scrape;
     if (scrape?.series !== undefined) return [{ op: "min", key: RUN_FAILED + scrape.series, value: String(scrape.index ?? 0) }];
     return [{ op: "set", key: RUN_BROKEN + (scrape?.handler ?? first ?? NO_HANDLER), value: "true" }];
@@ -119,4 +119,9 @@ export function createSettling(parts: Parts, first: string | null, visits: Visit
       return { settled: settled(lease, facts, { kind: "dropped", output }, null), links: NO_LINKS };
     },
   };
+}
+
+/** Not read, although it may be there: it failed, or was refused (403 and the like). 404 and 410 say that there is no such page, as behind the end of a listing. */
+function isMissing({ outcome, status }: PageRecord): boolean {
+  return outcome === "failed" || (outcome === "fetched" && status !== null && status >= 400 && status !== 404 && status !== 410);
 }

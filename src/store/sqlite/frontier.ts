@@ -158,6 +158,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
     } catch (error) {
       die(unwritable(dir, error));
     }
+    if (wrote || sync) hooks.committed?.();
     wrote = false;
     lastCommitAt = clock.now();
     pass("after-commit");
