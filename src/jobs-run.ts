@@ -20,7 +20,8 @@ import type { JobRow, Wish } from "./store/jobs/book.ts";
 import { committedOf } from "./store/jobs/committed.ts";
 import { readSeeds } from "./store/jobs/seeds.ts";
 
-export const SEEDS_FILE = "seeds.txt";
+/** A name that may lie in a state directory before there is a state. */
+export const SEEDS_FILE = ".seeds";
 
 /** What the service has done since it started. */
 export interface Totals {
