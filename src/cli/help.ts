@@ -95,6 +95,7 @@ Commands:
   status         how a crawl stands: pages, rate, what waits (--state DIR)
   export         what a crawl recorded, into a file of another format (--state DIR)
   init           the files that a scraper starts from
+  reparse        the scraper again over the pages that a crawl has stored (--state DIR)
   cache          what the response cache holds, and clearing it
   doctor         whether this machine, and a state directory, are fit for a crawl
   help           this text; skein help crawl for a command

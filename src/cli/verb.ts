@@ -58,8 +58,16 @@ function tableOf(verb: Verb): readonly Flag[] {
 export function verbHelp(verb: Verb): string {
   const table = tableOf(verb);
   const ofRequests = ({ node, group }: Flag) => node !== null && group !== "output";
-  const requests = table.filter(ofRequests).flatMap(flagLines);
-  const rest = requests.length === 0 ? [] : ["", "Requests:", ...requests];
+  const section = (title: string, flags: readonly Flag[]): string[] => (flags.length === 0 ? [] : ["", title, ...flags.flatMap(flagLines)]);
+  const requests = table.filter(ofRequests);
+  const isScraping = ({ group }: Flag) => group === "scraping";
+  const rest = [
+    ...section(
+      "Requests:",
+      requests.filter((flag) => !isScraping(flag)),
+    ),
+    ...section("Scraping:", requests.filter(isScraping)),
+  ];
   return `${verb.head}\nOptions:\n${[...table.filter((flag) => !ofRequests(flag)).flatMap(flagLines), ...rest].join("\n")}\n${verb.tail}`;
 }
 

@@ -22,7 +22,7 @@ async function run(argv: string[], play: (run: FakeRun) => Promise<object> = asy
   return { status, out: io.out(), err: io.err(), runs, io };
 }
 
-const VERBS = ["fetch", "robots", "explain", "status", "export", "cache", "doctor"];
+const VERBS = ["fetch", "robots", "explain", "status", "export", "reparse", "cache", "doctor"];
 
 test("help texts are as they were reviewed, and at most 100 columns wide", async () => {
   const texts: Record<string, string> = {
