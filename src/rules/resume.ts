@@ -28,11 +28,14 @@ export type ResumeDecision =
   /** Options changed that an unfinished run cannot change; `changed` as a user knows them. */
   | { readonly kind: "refuse"; readonly changed: readonly string[]; readonly say: string };
 
+/** Where and how it runs; changes nothing of what comes out. */
+const OF_THE_MACHINE: ReadonlySet<string> = new Set(["stateDir", "durability", "parseWorkers", "parseTimeout", "cacheSize"]);
+
 /** May change while a run is unfinished: limits, concurrency and politeness (product contract, section 4). */
 function mayChange(path: string): boolean {
   const node = options().find((option) => option.path === path);
   if (path === "robots") return false;
-  return node === undefined || node.meta.group === "limits" || node.meta.group === "politeness" || path === "stateDir" || path === "durability";
+  return node === undefined || node.meta.group === "limits" || node.meta.group === "politeness" || OF_THE_MACHINE.has(path);
 }
 
 function valueAt(spec: CrawlSpec, path: string): unknown {
