@@ -1,0 +1,54 @@
+/** The OpenAPI 3.1 document, from the route table and the one schema of options. */
+import { VERSION } from "../version.ts";
+import { type Answer, COMMON_ANSWERS, ROUTES, type Route } from "./routes.ts";
+import { componentSchemas, type Schema } from "./schemas.ts";
+
+const contentOf = (content: Readonly<Record<string, Schema>>) => Object.fromEntries(Object.entries(content).map(([type, schema]) => [type, { schema }]));
+
+function answer({ description, content, headers }: Answer): object {
+  return {
+    description,
+    ...(headers === undefined
+      ? {}
+      : { headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, { description: text, schema: { type: "string" } }])) }),
+    ...(content === undefined ? {} : { content: contentOf(content) }),
+  };
+}
+
+/** All answers of a route, the common ones too. */
+export function answersOf(route: Route): Readonly<Record<number, Answer>> {
+  const { 401: unauthorised, ...common } = COMMON_ANSWERS;
+  return { ...common, ...(route.open || unauthorised === undefined ? {} : { 401: unauthorised }), ...route.answers };
+}
+
+function operation(route: Route): object {
+  const id = route.path.includes("{id}")
+    ? [{ name: "id", in: "path", required: true, description: "The job's number.", schema: { type: "integer", minimum: 0 } }]
+    : [];
+  const parameters = [...id, ...(route.parameters ?? []).map((parameter) => ({ required: false, ...parameter }))];
+  return {
+    operationId: route.operation,
+    tags: [route.group],
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(route.body === undefined ? {} : { requestBody: { required: route.body.required, content: contentOf(route.body.content) } }),
+    responses: Object.fromEntries(Object.entries(answersOf(route)).map(([status, each]) => [status, answer(each)])),
+    security: route.open ? [] : [{ token: [] }, {}],
+  };
+}
+
+export function openapiDocument(): object {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const route of ROUTES) (paths[route.path] ??= {})[route.method.toLowerCase()] = operation(route);
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Skein",
+      version: VERSION,
+      description: "Crawls as jobs over HTTP. Errors are problem details (RFC 9457); the token is asked for only where one is set.",
+    },
+    paths,
+    components: { schemas: componentSchemas(), securitySchemes: { token: { type: "http", scheme: "bearer" } } },
+  };
+}
