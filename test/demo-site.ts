@@ -13,7 +13,7 @@ const page = (title: string, ...links: readonly string[]) =>
     .map((href) => `<p><a href="${href}">${href}</a></p>`)
     .join("")}</body></html>`;
 
-/** Home is depth 0; the docs lead down to depth 4; nothing links to hidden.html. */
+/** Home is depth 0; the docs lead down to depth 4; nothing links to hidden.html, nor to the guide, which is a site of its own for the tutorials. */
 const PAGES: Readonly<Record<string, string>> = {
   "/": page(
     "Home",
@@ -35,6 +35,20 @@ const PAGES: Readonly<Record<string, string>> = {
   "/docs/deepest.html": page("Deepest"),
   "/docs/hidden.html": page("Hidden"),
   "/private/secret.html": page("Secret"),
+  "/guide/": page(
+    "Guide",
+    "first.html",
+    "second.html",
+    "old-name.html",
+    "gone.html",
+    "broken.html",
+    "/private/notes.html",
+    "https://elsewhere.example/more.html",
+  ),
+  "/guide/first.html": page("First steps", "third.html"),
+  "/guide/second.html": page("Second steps", "first.html", "third.html"),
+  "/guide/third.html": page("Third steps", "fourth.html"),
+  "/guide/fourth.html": page("Fourth steps"),
 };
 
 export async function openDemoSite(): Promise<DemoSite> {
@@ -44,6 +58,8 @@ export async function openDemoSite(): Promise<DemoSite> {
     asked.push(path);
     if (path === "/robots.txt") response.setHeader("content-type", "text/plain").end("User-agent: *\nDisallow: /private/\n");
     else if (path === "/moved") response.writeHead(301, { location: "/docs/b.html" }).end();
+    else if (path === "/guide/old-name.html") response.writeHead(301, { location: "second.html" }).end();
+    else if (path === "/guide/broken.html") response.writeHead(503, { "content-type": "text/html" }).end(page("Out of order"));
     else if (PAGES[path] === undefined) response.writeHead(404, { "content-type": "text/html" }).end(page("Not found"));
     else response.setHeader("content-type", "text/html; charset=utf-8").end(PAGES[path]);
   });
