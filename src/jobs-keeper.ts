@@ -1,0 +1,294 @@
+/** Keeps the jobs of a data directory and runs them: which wait, which run, what becomes of their end. What is asked of a job from outside: jobs.ts. */
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { AssembleOptions } from "./assemble.ts";
+import { type Clock, realClock, type Timer } from "./core/clock.ts";
+import { CrawlError } from "./core/errors.ts";
+import type { FinishReason } from "./core/events.ts";
+import { ENDED_STATES, type JobCounts, type JobState, type JobTable, type JobView } from "./core/jobs.ts";
+import { type Logger, silentLog } from "./core/log.ts";
+import type { CrawlSpec } from "./core/spec.ts";
+import { committedCounts, endedCounts, waitingCounts } from "./jobs-counts.ts";
+import { createEventHub, type EventHub } from "./jobs-events.ts";
+import { fileOf } from "./jobs-lines.ts";
+import { type Ending, failureDetail, type RunningJob, runJob, type Totals } from "./jobs-run.ts";
+import { crawlSpecOf, type JobPolicy, shownSpec } from "./jobs-spec.ts";
+import { type JobBook, type JobRow, openBook, type RowChange } from "./store/jobs/book.ts";
+import { committedOf } from "./store/jobs/committed.ts";
+import { createHostGate } from "./store/memory/gate.ts";
+
+export interface JobsOptions {
+  /** The data directory; made when it is not there. */
+  readonly dir: string;
+  /** Jobs that run at a time; others wait, oldest first. */
+  readonly maxRunning?: number;
+  /** Jobs that have not ended, waiting ones included. */
+  readonly maxJobs?: number;
+  /** Seeds of one job. */
+  readonly maxUrls?: number;
+  /** Most requests in flight of one job; null: as the job says. */
+  readonly concurrency?: number | null;
+  /** Addresses that may be reached; default: none but public ones. */
+  readonly addresses?: CrawlSpec["addresses"];
+  /** Where scrapers lie that jobs may name; null: there are none. */
+  readonly scrapersDir?: string | null;
+  /** Threads for the scraper of one job. */
+  readonly parseWorkers?: number;
+  /** Ms after which a job that has ended is deleted; null: never. */
+  readonly keepFor?: number | null;
+  readonly log?: Logger;
+  /** Tests replace the world. */
+  readonly world?: AssembleOptions["world"];
+}
+
+export interface JobKeeper {
+  readonly book: JobBook;
+  readonly policy: JobPolicy;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly totals: Readonly<Totals>;
+  readonly closing: boolean;
+  /** Jobs that wait or run. */
+  readonly busy: number;
+  dirOf(id: number): string;
+  viewOf(row: JobRow): Promise<JobView>;
+  /** Of a job that does not run. */
+  idleCounts(row: JobRow): JobCounts;
+  runOf(id: number): RunningJob | undefined;
+  hubOf(id: number): EventHub;
+  /** Writes it down, and tells those who watch of a new state. */
+  change(id: number, to: RowChange): JobRow;
+  enqueue(id: number): void;
+  dequeue(id: number): void;
+  /** Starts what there is room for. */
+  pump(): void;
+  /** At once, whatever else runs. */
+  start(row: JobRow): void;
+  end(row: JobRow, how: { readonly state: JobState; readonly finishReason: FinishReason | null }, more: Pick<JobRow, "detail" | "counts" | "sizes">): JobRow;
+  /** A job that does not run, with its files. */
+  remove(id: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const TABLES: readonly JobTable[] = ["pages", "items", "skipped", "images"];
+/** How long a stop of the service waits for what is in flight, and then for what it aborts. */
+const DRAIN_MS = 3_000;
+const ABORT_MS = 2_000;
+const AGAIN_MS = 1_000;
+const SWEEP_MS = 60_000;
+
+export const specOf = (row: JobRow): CrawlSpec => JSON.parse(row.spec) as CrawlSpec; // written by jobs-intake.ts
+export const hasEnded = (row: JobRow): boolean => ENDED_STATES.has(row.state);
+const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Takes the directory for this process alone and goes on with its jobs. Throws CrawlError `state-held` or `state-unwritable`. */
+export function openKeeper(options: JobsOptions): JobKeeper {
+  const { dir, maxRunning = 16, keepFor = null, log = silentLog } = options;
+  const clock = options.world?.clock ?? realClock;
+  const policy: JobPolicy = {
+    addresses: options.addresses ?? { refusePrivate: true, allow: [] },
+    scrapersDir: options.scrapersDir ?? null,
+    concurrency: options.concurrency ?? null,
+    parseWorkers: options.parseWorkers ?? 1,
+  };
+  const book = openBook(dir);
+  const gate = createHostGate(clock);
+  const live = new Map<number, RunningJob>();
+  const hubs = new Map<number, EventHub>();
+  const totals: Totals = { pages: 0, requests: 0, bytes: 0, items: 0, failed: 0, skipped: 0 };
+  /** Ids of queued jobs, ascending. */
+  let queue: number[] = [];
+  let closing = false;
+  let closed: Promise<void> | null = null;
+  let sweeper: Timer | null = null;
+  const dirOf = (id: number): string => join(dir, "jobs", String(id));
+
+  function idleCounts(row: JobRow): JobCounts {
+    if (row.counts !== null) return row.counts;
+    const committed = row.startedAt === null ? null : committedOf(dirOf(row.id));
+    return committed === null ? waitingCounts(row.seedsTotal) : committedCounts(committed, row.seedsTotal);
+  }
+
+  async function viewOf(row: JobRow): Promise<JobView> {
+    const running = live.get(row.id);
+    const counts = running === undefined ? idleCounts(row) : await running.counts();
+    // It may have ended while its counts were looked at.
+    const { id, state, seeds, seedsTotal, createdAt, startedAt, endedAt, finishReason, detail, counts: final } = book.get(row.id) ?? row;
+    return { id, state, spec: shownSpec(specOf(row)), seeds, seedsTotal, counts: final ?? counts, createdAt, startedAt, endedAt, finishReason, detail };
+  }
+
+  function hubOf(id: number): EventHub {
+    const known = hubs.get(id);
+    if (known !== undefined) return known;
+    const made = createEventHub(book.nextEvent);
+    hubs.set(id, made);
+    return made;
+  }
+
+  function change(id: number, to: RowChange): JobRow {
+    const row = book.change(id, to);
+    if (to.state !== undefined) hubOf(id).emit({ kind: "state", state: row.state, finishReason: row.finishReason });
+    return row;
+  }
+
+  function enqueue(id: number): void {
+    const at = queue.findIndex((other) => other > id);
+    queue.splice(at < 0 ? queue.length : at, 0, id);
+  }
+
+  const dequeue = (id: number): void => {
+    queue = queue.filter((other) => other !== id);
+  };
+
+  /** Paused ones take nobody's place. */
+  function runningNow(): number {
+    let n = 0;
+    for (const id of live.keys()) if (book.get(id)?.state !== "paused") n++;
+    return n;
+  }
+
+  function pump(): void {
+    while (!closing && queue.length > 0 && runningNow() < maxRunning) {
+      const id = queue.shift();
+      const row = id === undefined ? null : book.get(id);
+      if (row !== null) start(row);
+    }
+  }
+
+  function start(before: JobRow): void {
+    const { id } = before;
+    const row = change(id, { state: before.wish === null ? "running" : "stopping", startedAt: before.startedAt ?? clock.epoch() });
+    let spec: CrawlSpec;
+    try {
+      spec = crawlSpecOf(specOf(row), dirOf(id), policy);
+    } catch (error) {
+      conclude(id, { kind: "failed", error, detail: failureDetail(error), counts: endedCounts(idleCounts(row), false) }, null);
+      return;
+    }
+    const run = runJob({
+      ...{ row, dir: dirOf(id), spec, paused: false, hub: hubOf(id), totals, clock, log },
+      seedsBytes: () => book.get(id)?.seedsBytes ?? 0,
+      more: { shared: { gate }, ...(options.world === undefined ? {} : { world: options.world }) },
+    });
+    live.set(id, run);
+    log("info", "job started", { job: id });
+    void run.done.then(async (ending) => conclude(id, ending, await sizesOf(id, ending)));
+  }
+
+  /** Of the files of a run that closed them itself; else the state says what of them counts. */
+  async function sizesOf(id: number, ending: Ending): Promise<JobRow["sizes"]> {
+    if (ending.kind !== "over" || !ending.clean) return null;
+    const sizes = { pages: 0, items: 0, skipped: 0, images: 0 };
+    for (const table of TABLES) sizes[table] = (await stat(join(dirOf(id), fileOf(table))).catch(() => null))?.size ?? 0;
+    return sizes;
+  }
+
+  function stateAfter(row: JobRow, ending: Exclude<Ending, { kind: "interrupted" }>): { state: JobState; finishReason: FinishReason } {
+    if (ending.kind === "failed") return { state: "failed", finishReason: "failed" };
+    const { finishReason } = ending;
+    if (row.wish?.kind === "cancel" && finishReason === "cancelled") return { state: "cancelled", finishReason };
+    return { state: row.wish?.kind === "stop" && finishReason === "stop-condition" ? "stopped" : "completed", finishReason };
+  }
+
+  function conclude(id: number, ending: Ending, sizes: JobRow["sizes"]): void {
+    live.delete(id);
+    const row = book.get(id);
+    if (row === null || ending.kind === "interrupted") return;
+    if (ending.kind === "failed") log("error", "job failed", { job: id, why: wordsOf(ending.error) });
+    try {
+      end(row, stateAfter(row, ending), { detail: ending.detail, counts: ending.counts, sizes });
+    } catch (error) {
+      // A full disk, most likely. Its state says how it ended, should this process die first.
+      log("error", "the end of a job cannot be noted", { job: id, why: wordsOf(error) });
+      if (!closing) clock.after(AGAIN_MS, () => conclude(id, ending, sizes));
+      return;
+    }
+    pump();
+  }
+
+  function end(row: JobRow, how: { state: JobState; finishReason: FinishReason | null }, more: Pick<JobRow, "detail" | "counts" | "sizes">): JobRow {
+    const spec = JSON.stringify(shownSpec(specOf(row)));
+    const hub = hubOf(row.id);
+    // The counts go first: who sees the end has seen them.
+    if (more.counts !== null) hub.emit({ kind: "counts", counts: more.counts });
+    const after = change(row.id, { ...how, ...more, spec, endedAt: clock.epoch(), wish: null });
+    hub.end();
+    hubs.delete(row.id);
+    log("info", "job ended", { job: row.id, state: how.state });
+    return after;
+  }
+
+  async function remove(id: number): Promise<void> {
+    book.remove(id);
+    hubs.get(id)?.end();
+    hubs.delete(id);
+    await rm(dirOf(id), { recursive: true, force: true }).catch((error: unknown) =>
+      log("warn", "a job's files could not be removed", { job: id, why: String(error) }),
+    );
+  }
+
+  async function sweep(): Promise<void> {
+    if (keepFor === null || closing) return;
+    for (const id of book.endedBefore(clock.epoch() - keepFor)) await remove(id);
+    if (!closing) sweeper = clock.after(Math.max(100, Math.min(SWEEP_MS, keepFor / 4)), () => void sweep());
+  }
+
+  /** What was left by uploads that were cut off, and by jobs whose removal was. */
+  function tidy(): void {
+    rmSync(join(dir, "incoming"), { recursive: true, force: true });
+    for (const name of ["jobs", "incoming"]) mkdirSync(join(dir, name), { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(join(dir, "jobs")))
+      if (!/^\d+$/.test(name) || book.get(Number(name)) === null) rmSync(join(dir, "jobs", name), { recursive: true, force: true });
+  }
+
+  async function shut(): Promise<void> {
+    closing = true;
+    sweeper?.cancel();
+    for (const [mode, patience] of [
+      ["flight", DRAIN_MS],
+      ["now", ABORT_MS],
+    ] as const) {
+      const runs = [...live.values()];
+      if (runs.length === 0) break;
+      for (const run of runs) run.interrupt(mode);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = clock.after(patience, resolve);
+      await Promise.race([Promise.all(runs.map((run) => run.done)), promise]);
+      timer.cancel();
+      // What they came to is noted in the same turn of the loop.
+      await new Promise<void>((next) => clock.soon(next));
+    }
+    for (const hub of hubs.values()) hub.end();
+    book.close();
+  }
+
+  try {
+    tidy();
+  } catch (error) {
+    book.close();
+    throw new CrawlError("state-unwritable", `cannot use the data directory ${dir}: ${wordsOf(error)}`, { cause: error });
+  }
+  queue = [...book.inStates(["queued"])];
+  for (const id of book.inStates(["running", "stopping"])) {
+    const row = book.get(id);
+    if (row !== null) start(row);
+  }
+  pump();
+  void sweep();
+
+  return {
+    ...{ book, policy, clock, log, totals, dirOf, viewOf, idleCounts, hubOf, change, enqueue, dequeue, pump, start, end, remove },
+    get closing() {
+      return closing;
+    },
+    get busy() {
+      return live.size + queue.length;
+    },
+    runOf: (id) => live.get(id),
+    close() {
+      closed ??= shut();
+      return closed;
+    },
+  };
+}
