@@ -45,8 +45,8 @@ const PAGES: Readonly<Record<string, string>> = {
     "/private/notes.html",
     "https://elsewhere.example/more.html",
   ),
-  "/guide/first.html": page("First steps", "third.html"),
-  "/guide/second.html": page("Second steps", "first.html", "third.html"),
+  "/guide/first.html": page("First steps", "second.html"),
+  "/guide/second.html": page("Second steps", "third.html"),
   "/guide/third.html": page("Third steps", "fourth.html"),
   "/guide/fourth.html": page("Fourth steps"),
 };

@@ -67,6 +67,7 @@ function masked(text: string, { site, port }: Place): string {
     .replaceAll(port, "8080")
     .replaceAll(/\b\d+m \d\ds\b|\b[\d.]+m?s\b/g, "TIME")
     .replaceAll(/\b[\d.]+\/s\b/g, "RATE")
+    .replaceAll(/\b[\d.]+ [KM]?B\b/g, "SIZE")
     .replaceAll(/\b\d+%/g, "SHARE")
     .replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "DATE")
     .replaceAll(/ {2,}/g, " ");
