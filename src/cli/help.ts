@@ -89,6 +89,7 @@ Usage: skein COMMAND …
 
 Commands:
   crawl URL…     crawl from these URLs (skein crawl --help lists the options)
+  serve          crawls as jobs over HTTP, with a dashboard
   fetch URL      one page as the crawler sees it: redirects, headers, charset, links, robots.txt
   robots URL…    what robots.txt says of these URLs, and the line that decided
   explain URL…   why a crawl did or did not fetch these URLs (--state DIR)

@@ -16,8 +16,8 @@ export function envName(flagName: string): string {
   return `SKEIN_${flagName.toUpperCase().replaceAll("-", "_")}`;
 }
 
-/** Variables of the same prefix that are for the tests and benchmarks of a checkout (docs of the repository), not for the command. */
-const NO_OPTIONS = new Set(["SKEIN_CONFORMANCE_DIR", "SKEIN_REQUIRE", "SKEIN_LONG_MINUTES", "SKEIN_BENCH_DIR", "SKEIN_UPDATE", "SKEIN_FAULT"]);
+/** Variables of the same prefix that are no option of a crawl: one is the service's, the others are for the tests and benchmarks of a checkout (docs of the repository). */
+const NO_OPTIONS = new Set(["SKEIN_TOKEN", "SKEIN_CONFORMANCE_DIR", "SKEIN_REQUIRE", "SKEIN_LONG_MINUTES", "SKEIN_BENCH_DIR", "SKEIN_UPDATE", "SKEIN_FAULT"]);
 
 /** What the environment sets. An empty variable counts as not set; repeatable options take one value a line. */
 export function envSettings(

@@ -12,6 +12,17 @@ const helpOf = async (verb: Verb): Promise<string> => (await import("./verb.ts")
 
 export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
   [
+    "serve",
+    {
+      run: async (argv, io) =>
+        (await import("./commands/serve.ts")).serveCommand(argv, io, async () => {
+          const [service, jobs] = await Promise.all([import("../service/open.ts"), import("../jobs.ts")]);
+          return { openService: service.openService, openJobs: jobs.openJobs };
+        }),
+      help: async () => helpOf((await import("./commands/serve.ts")).SERVE),
+    },
+  ],
+  [
     "fetch",
     {
       run: async (argv, io) => (await import("./commands/fetch.ts")).fetchCommand(argv, io, () => import("../probe.ts")),

@@ -1,5 +1,5 @@
 /** A job from the body of a request: options checked, URLs streamed to whoever keeps jobs, a repetition told by its Idempotency-Key. */
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { CrawlError, type OptionProblem } from "../core/errors.ts";
 import { parseJobSpec } from "../core/job-spec.ts";
 import type { Created, JobView, RejectedLine } from "../core/jobs.ts";
@@ -9,7 +9,6 @@ import { type Bytes, linesOf } from "./bytes.ts";
 import { type Ask, incomingOf, type Service } from "./context.ts";
 import { riskyExpression } from "./expressions.ts";
 import { HttpProblem, type ProblemEntry, pointerOf } from "./problem.ts";
-import { spool } from "./spool.ts";
 import { readUpload, type Upload, urlList } from "./upload.ts";
 import { fullJob, withoutUser } from "./views.ts";
 
@@ -116,29 +115,38 @@ export function simpleUrls(value: unknown): readonly string[] {
   return urlList(object["urls"], "#/urls");
 }
 
+/** Hands bytes on and into the hash. */
+async function* hashed(bytes: Bytes, hash: Hash): AsyncGenerator<Uint8Array> {
+  for await (const chunk of bytes) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
 /** Makes the job. Throws HttpProblem for everything but a job that is there now. */
 export async function createJob(
   ask: Ask,
-  service: Service,
+  { jobs, ...service }: Service,
   api: "simple" | "full",
-): Promise<{ readonly job: JobView; readonly rejected: readonly RejectedLine[]; readonly rejectedTotal: number }> {
+): Promise<Extract<Created, { job: JobView; rejectedTotal: number }>> {
   const key = keyOf(ask);
-  const { spec, upload, urls } = await wantedOf(ask, service, api);
-  const { jobs } = service;
-  if (upload.kind === "json" || key === null) {
-    const idempotency = key === null ? null : { key, fingerprint: fingerprint(api, spec, JSON.stringify(urls)) };
-    const create = (lines: AsyncIterable<string> | Iterable<string>) => jobs.create({ spec, lines, idempotency });
-    return answerOf(await (upload.kind === "json" ? create(urls) : pulling(upload.bytes, create)));
-  }
-  await using kept = await spool(upload.bytes);
-  const idempotency = { key, fingerprint: fingerprint(api, spec, kept.sha256) };
-  return answerOf(await jobs.create({ spec, lines: linesOf(kept.chunks()), idempotency }));
-}
-
-function fingerprint(api: string, spec: CrawlSpec, urls: string): string {
-  return createHash("sha256")
-    .update(`${api}\n${JSON.stringify(spec)}\n${urls}`)
-    .digest("hex");
+  const { spec, upload, urls } = await wantedOf(ask, { jobs, ...service }, api);
+  const hash = createHash("sha256").update(`${api}\n${JSON.stringify(spec)}\n`);
+  let digest: string | null = null;
+  const idempotency =
+    key === null
+      ? null
+      : {
+          key,
+          // Of an upload it is known once the lines were read.
+          get fingerprint() {
+            digest ??= hash.digest("hex");
+            return digest;
+          },
+        };
+  if (upload.kind === "lines") return answerOf(await pulling(hashed(upload.bytes, hash), (lines) => jobs.create({ spec, lines, idempotency })));
+  hash.update(JSON.stringify(urls));
+  return answerOf(await jobs.create({ spec, lines: urls, emptyLines: "reject", idempotency }));
 }
 
 /** Seconds after which a job may have ended. */

@@ -21,8 +21,8 @@ export interface ServiceLimits {
 export const SERVICE_LIMITS: ServiceLimits = {
   jsonBytes: 8_000_000,
   uploadBytes: 256_000_000,
-  requestsPerSecond: 100,
-  requestBurst: 500,
+  requestsPerSecond: 1_000,
+  requestBurst: 3_000,
   connections: 1_000,
   eventStreams: 200,
   headersMs: 10_000,

@@ -6,14 +6,16 @@ import { fileURLToPath } from "node:url";
 import { type Clock, realClock } from "../core/clock.ts";
 import type { JobService } from "../core/jobs.ts";
 import type { Logger } from "../core/log.ts";
-import { createApp } from "./app.ts";
+import { type App, createApp } from "./app.ts";
 import type { Asset } from "./context.ts";
 import type { Access } from "./guard.ts";
 import { SERVICE_LIMITS, type ServiceLimits } from "./limits.ts";
-import { type Listening, listen } from "./server.ts";
+import { problemResponse } from "./problem.ts";
+import { listen } from "./server.ts";
 
 export interface ServiceOptions {
-  readonly jobs: JobService;
+  /** Opened once the socket is: work must not begin for a service that cannot be reached. */
+  readonly jobs: JobService | (() => Promise<JobService>);
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
@@ -66,13 +68,22 @@ export function readAssets(folder: string | null): ReadonlyMap<string, Asset> {
   return assets;
 }
 
-/** Rejects with the system's error when the address cannot be had. */
+const NOT_YET = { status: 503, detail: "the service is starting", headers: { "retry-after": "1" }, close: true };
+
+/** Rejects with the system's error when the address cannot be had, and with that of the jobs when they cannot be opened. */
 export async function openService(options: ServiceOptions): Promise<OpenService> {
-  const { jobs, log, access, host, port, scrapers = false, clock = realClock } = options;
+  const { log, access, host, port, scrapers = false, clock = realClock } = options;
   const limits: ServiceLimits = { ...SERVICE_LIMITS, ...options.limits };
   const closing = new AbortController();
   const assets = readAssets(options.dashboard ?? builtDashboard());
-  const app = createApp({ jobs, clock, log, access, limits, scrapers, assets, closing: closing.signal });
-  const listening: Listening = await listen(app, { host, port }, limits, log, () => closing.abort());
+  let app: App = { fetch: async () => problemResponse(NOT_YET) };
+  const listening = await listen({ fetch: (request, env) => app.fetch(request, env) }, { host, port }, limits, log, () => closing.abort());
+  try {
+    const jobs = typeof options.jobs === "function" ? await options.jobs() : options.jobs;
+    app = createApp({ jobs, clock, log, access, limits, scrapers, assets, closing: closing.signal });
+  } catch (error) {
+    await listening.close(0);
+    throw error;
+  }
   return listening;
 }

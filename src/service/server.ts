@@ -1,6 +1,5 @@
 /** The application on a socket: requests in, streamed answers out, limits on time and connections, an end in two steps. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../core/log.ts";
 import type { App } from "./app.ts";
@@ -153,11 +152,12 @@ export async function listen(
       resolve();
     });
   });
-  // `as`: a TCP server that listens has an address of this form.
-  const { address, port } = server.address() as AddressInfo;
+  const bound = server.address();
+  // Only a server on a pipe has a text for an address.
+  if (bound === null || typeof bound === "string") throw new Error("the server has no address");
   return {
-    host: address,
-    port,
+    host: bound.address,
+    port: bound.port,
     async close(graceMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       stop();

@@ -22,7 +22,7 @@ async function run(argv: string[], play: (run: FakeRun) => Promise<object> = asy
   return { status, out: io.out(), err: io.err(), runs, io };
 }
 
-const VERBS = ["fetch", "robots", "explain", "status", "export", "reparse", "cache", "doctor"];
+const VERBS = ["serve", "fetch", "robots", "explain", "status", "export", "reparse", "cache", "doctor"];
 
 test("help texts are as they were reviewed, and at most 100 columns wide", async () => {
   const texts: Record<string, string> = {
@@ -50,7 +50,7 @@ test("the version, and what is no command", async () => {
   for (const [argv, said] of [
     [["crwal", "x"], 'skein: there is no command "crwal"; did you mean skein crawl?\n'],
     [["https://a.example/"], 'skein: there is no command "https://a.example/"; did you mean skein crawl https://a.example/?\n'],
-    [["serve"], 'skein: there is no command "serve"; skein --help lists them\n'],
+    [["work"], 'skein: there is no command "work"; skein --help lists them\n'],
     [["--depth", "2"], 'skein: there is no command "--depth"; skein --help lists them\n'],
   ] as const) {
     const { status, err, out } = await run([...argv]);

@@ -88,8 +88,11 @@ export function fakeJobs({ mostUrls = 2_000_000, mostJobs = 1_000 } = {}): FakeJ
     async create({ spec, lines, idempotency }): Promise<Created> {
       if (fake.failure) throw fake.failure;
       const known = idempotency === null ? undefined : keys.get(idempotency.key);
-      if (known !== undefined && idempotency?.fingerprint !== known.fingerprint) return { kind: "conflict", job: known.job.view };
-      if (known !== undefined) return { kind: "repeated", job: known.job.view, rejected: known.job.rejected, rejectedTotal: known.job.rejected.length };
+      if (known !== undefined) {
+        for await (const _ of lines); // the fingerprint is known at their end
+        if (idempotency?.fingerprint !== known.fingerprint) return { kind: "conflict", job: known.job.view };
+        return { kind: "repeated", job: known.job.view, rejected: known.job.rejected, rejectedTotal: known.job.rejected.length };
+      }
       if (all.length >= mostJobs) return { kind: "too-many", what: "jobs", limit: mostJobs };
       const seeds: string[] = [];
       const { good, rejected, total, over } = await take(lines, seeds);

@@ -1,7 +1,9 @@
 /** For tests only: the service on a free port of loopback with jobs in memory, and requests to it. */
 import { request } from "node:http";
 import { connect } from "node:net";
+import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
+import { pipeline } from "node:stream/promises";
 import type { LogFields, LogLevel } from "../../src/core/log.ts";
 import { openService, type ServiceOptions } from "../../src/service/open.ts";
 import { type FakeJobs, fakeJobs } from "./fake-jobs.ts";
@@ -19,7 +21,7 @@ export interface Bench extends AsyncDisposable {
   readonly port: number;
   readonly url: string;
   readonly logged: { level: LogLevel; message: string; fields: LogFields }[];
-  ask(method: string, path: string, body?: string | Uint8Array, headers?: Readonly<Record<string, string>>): Promise<Answered>;
+  ask(method: string, path: string, body?: string | Uint8Array | AsyncIterable<string>, headers?: Readonly<Record<string, string>>): Promise<Answered>;
   /** JSON body. */
   post(path: string, value: unknown, headers?: Readonly<Record<string, string>>): Promise<Answered>;
   /** Bytes as they are; resolves with everything that came until the connection ended. */
@@ -49,7 +51,9 @@ export async function bench(options: Partial<ServiceOptions> = {}, jobs: FakeJob
         }, reject);
       });
       outgoing.on("error", reject);
-      outgoing.end(body);
+      if (body === undefined || typeof body === "string" || body instanceof Uint8Array) outgoing.end(body);
+      // An error of it is one of the request, too, or comes after the answer.
+      else pipeline(Readable.from(body), outgoing).catch(() => undefined);
     });
   return {
     ...{ jobs, port, url: `http://127.0.0.1:${port}`, logged, ask },
