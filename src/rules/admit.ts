@@ -113,7 +113,7 @@ export function admitLinks(
     const idHi = scratch[0]!;
     const idLo = scratch[1]!;
     const marked = nofollow?.has(url) === true;
-    if (rules.found) out.found.push({ idHi, idLo, value: url });
+    if (rules.found && scope.lists(url)) out.found.push({ idHi, idLo, value: url });
     if (rules.edges) out.edges.push(marked ? { from: referrer, to: url, nofollow: true } : { from: referrer, to: url });
     if (chosen?.has(url)) continue;
     let reason: SkipReason | null = null;

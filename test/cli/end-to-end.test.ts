@@ -122,6 +122,12 @@ test("-o - gives records on stdout instead, with the chosen fields", async () =>
 test("--print links gives each distinct link once", async () => {
   const { out } = await run("crawl", `${base}/t/0`, "-d", "2", "--print", "links", "-q");
   assert.deepEqual(lines(out).sort(), Array.from({ length: 14 }, (_, index) => `${base}/t/${index + 1}`).sort());
+  const { out: some } = await run("crawl", `${base}/t/0`, "-d", "2", "--print", "links", "--list", "1?", "-q");
+  assert.deepEqual(
+    lines(some).sort(),
+    [10, 11, 12, 13, 14].map((index) => `${base}/t/${index}`),
+    "--list chooses what is printed",
+  );
 });
 
 test("seeds from stdin, with a range, bad lines named", async () => {
