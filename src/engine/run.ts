@@ -9,6 +9,7 @@ import type { Scraping, ScrapingView } from "../core/scraping.ts";
 import type { Gate } from "../core/sink.ts";
 import type { VisitBook } from "../core/visits.ts";
 import { createTokenMap } from "../rules/token-map.ts";
+import { RUN_SERIES, RUN_STOP } from "../rules/values.ts";
 import type { Concluded } from "./concluded.ts";
 import { createRenewal } from "./leases.ts";
 import type { Parts } from "./parts.ts";
@@ -78,6 +79,8 @@ export function startLoop(input: LoopInput): Loop {
   let reading = 0;
   let pages: Settled[] = [];
   let links: CrawlRequest[] = [];
+  /** One of `pages` must be settled before more is claimed. */
+  let urgent = false;
   let started: { token: Token; at: number }[] = [];
   let ended: Token[] = [];
   let requests = 0;
@@ -127,6 +130,7 @@ export function startLoop(input: LoopInput): Loop {
     if (inFlight.get(token) === null) reading--;
     inFlight.delete(token);
     if (pages.push(concluded.settled) === 1) waitingSince = rounds;
+    urgent ||= bearsOnClaims(concluded.settled);
     for (const link of concluded.links) links.push(link);
     if (pages.length >= MAX_BATCH) wake();
     else wakeSoon();
@@ -176,7 +180,7 @@ export function startLoop(input: LoopInput): Loop {
   }
 
   /** The settle step may wait for more pages; until it is known whether enough is in flight, `turn` sees to it. */
-  const mayWait = (): boolean => pages.length > 0 && pages.length < GOOD_BATCH && rounds - waitingSince < PUT_OFF_ROUNDS;
+  const mayWait = (): boolean => !urgent && pages.length > 0 && pages.length < GOOD_BATCH && rounds - waitingSince < PUT_OFF_ROUNDS;
 
   async function flush(later: boolean): Promise<void> {
     if (started.length > 0 || ended.length > 0) {
@@ -195,6 +199,7 @@ export function startLoop(input: LoopInput): Loop {
     const found = links;
     pages = [];
     links = [];
+    urgent = false;
     const answers = await frontier.settle(batch, found);
     for (const [i, { values: changes }] of batch.entries()) if (changes !== undefined && answers[i] === "applied") await input.onValues(changes);
     const reason = input.afterSettle();
@@ -268,6 +273,8 @@ export function startLoop(input: LoopInput): Loop {
       if (failure !== null) throw failure.error;
       woken = false;
       await flush(mayWait());
+      // It may have come while the store was told of starts and ends.
+      if (urgent) await flush(false);
       const waitMs = await claimOnce();
       if (waitMs === null) return;
       if (waitMs === 0) continue;
@@ -299,4 +306,10 @@ export function startLoop(input: LoopInput): Loop {
     wake,
     view: () => ({ inFlight: inFlight.size - reading, requests, waitingFor, scraping: scraping?.view() ?? null }),
   };
+}
+
+/** Whether other requests must not be begun before it is settled: it holds its host back, or ends a series or the run. */
+function bearsOnClaims({ answer, host, values }: Settled): boolean {
+  if (answer?.kind === "pushback" || host?.notBeforeMs !== undefined) return true;
+  return values?.some(({ key }) => key === RUN_STOP || key.startsWith(RUN_SERIES)) ?? false;
 }

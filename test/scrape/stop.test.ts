@@ -236,6 +236,26 @@ test("a page of the listing that failed before the stop holds the mark, and the 
   assert.deepEqual((await run(all)).ids, []);
 });
 
+test("a page of the listing that was refused holds the mark; one that is not there does not", async () => {
+  const shop = smallShop(14, 90);
+  const run = bench(shop);
+  const all = listingScraper(plan);
+  await run(all);
+  shop.add(20);
+  shop.fail("/list/2", 403);
+  const held = await run(all);
+  assert.ok(
+    held.warnings.some((line) => /watermarks stay/.test(line)),
+    held.warnings.join("\n"),
+  );
+  shop.fail("/list/2", 200, 0);
+  assert.deepEqual(sorted((await run(all)).ids), between(91, 110));
+  shop.add(12);
+  shop.fail("/list/2", 404);
+  assert.deepEqual((await run(all)).warnings, []);
+  assert.deepEqual((await run(all)).ids, []);
+});
+
 test("a first page that failed holds the mark", async () => {
   const shop = smallShop(7, 30);
   const run = bench(shop);
