@@ -27,7 +27,7 @@ function pageOf(random: () => number, size: number): SitePage {
     if (kind < 0.3) return `<a href="/%7e${pick()}">odd spelling</a>`;
     return `<a href="${random() < 0.5 ? "/" : ""}${pick()}">${pick()}</a>`;
   });
-  const head = `<title>t${version}</title>${random() < 0.1 ? '<base href="/sub/../">' : ""}${random() < 0.1 ? '<meta name="robots" content="nofollow">' : ""}`;
+  const head = `<title>t${version}</title>${random() < 0.1 ? '<base href="/x/">' : ""}${random() < 0.1 ? '<meta name="robots" content="nofollow">' : ""}`;
   const headers: Record<string, string> = {};
   if (random() < 0.5) headers["etag"] = `${random() < 0.3 ? "W/" : ""}"${version}"`;
   if (random() < 0.4) headers["last-modified"] = new Date(1e12 + version * 1e6).toUTCString();
