@@ -60,7 +60,7 @@ test("what cannot be loaded is named, with what was found", async () => {
     ["syntax.mjs", "export default (;", /^scraper: syntax\.mjs: cannot be loaded: /],
     ["throws.mjs", "throw new Error('no key');", /^scraper: throws\.mjs: cannot be loaded: no key$/],
     ["import.mjs", "import 'absent-package'; export default () => [];", /cannot be loaded: Cannot find package 'absent-package'/],
-    ["enum.ts", "enum A { B } export default () => [];", /cannot be loaded: /],
+    ["enum.ts", "\nenum A { B } export default () => [];", /cannot be loaded: .* \(enum\.ts:2\)$/],
     ["nothing.mjs", "", /expected a default export that is a function \(url, html\) => links, or is made by defineScraper; it exports nothing$/],
     ["named.mjs", "export const scrape = () => [];", /it exports only scrape$/],
     ["text.mjs", "export default 'x';", /; found the string "x"$/],

@@ -25,7 +25,7 @@ export async function loadScraper(file: string, cwd: string, own: OwnFiles = own
     source = readFileSync(path, "utf8");
     module = await import(pathToFileURL(path).href);
   } catch (error) {
-    throw scraperProblem(file, `cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw scraperProblem(file, `cannot be loaded: ${error instanceof Error ? `${error.message}${placeOf(error)}` : String(error)}`, error);
   }
   const found = module.default;
   if (found === undefined) {
@@ -38,6 +38,12 @@ export async function loadScraper(file: string, cwd: string, own: OwnFiles = own
   } catch (error) {
     throw error instanceof TypeError ? scraperProblem(file, `${EXPECTED}; ${error.message}`, error) : error;
   }
+}
+
+/** ` (shop.ts:10)`, where the error tells: syntax errors of TypeScript, and whatever a module throws. */
+function placeOf({ stack = "" }: Error): string {
+  const place = /(?:^|\n\s+at [^\n]*?)file:\/\/[^\n]*?([^/\n]+:\d+)\b/.exec(stack)?.[1];
+  return place === undefined ? "" : ` (${place})`;
 }
 
 let answered = false;
