@@ -58,7 +58,7 @@ test("in the build, the program's files lie beside the chunks", () => {
 test("what cannot be loaded is named, with what was found", async () => {
   const cases: readonly (readonly [string, string, RegExp])[] = [
     ["syntax.mjs", "export default (;", /^scraper: syntax\.mjs: cannot be loaded: /],
-    ["throws.mjs", "throw new Error('no key');", /^scraper: throws\.mjs: cannot be loaded: no key$/],
+    ["throws.mjs", "throw new Error('no key');", /^scraper: throws\.mjs: cannot be loaded: no key \(throws\.mjs:1\)$/],
     ["import.mjs", "import 'absent-package'; export default () => [];", /cannot be loaded: Cannot find package 'absent-package'/],
     ["enum.ts", "\nenum A { B } export default () => [];", /cannot be loaded: .* \(enum\.ts:2\)$/],
     ["nothing.mjs", "", /expected a default export that is a function \(url, html\) => links, or is made by defineScraper; it exports nothing$/],
