@@ -42,7 +42,7 @@ export async function loadScraper(file: string, cwd: string, own: OwnFiles = own
 
 /** ` (shop.ts:10)`, where the error tells: syntax errors of TypeScript, and whatever a module throws. */
 function placeOf({ stack = "" }: Error): string {
-  const place = /(?:^|\n\s+at [^\n]*?)file:\/\/[^\n]*?([^/\n:]+:\d+)\b/.exec(stack)?.[1];
+  const place = /(?:^(?:file:\/)?\/|\n\s+at [^\n]*?file:\/\/)[^\n]*?([^/\n:]+:\d+)\b/.exec(stack)?.[1];
   return place === undefined ? "" : ` (${place})`;
 }
 
