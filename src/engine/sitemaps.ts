@@ -7,6 +7,7 @@ import type { CrawlRequest, Origin, RequestRest } from "../core/request.ts";
 import { emptyOutput, MAX_REDIRECTS, makeRequest, makeSkip } from "../rules/admit.ts";
 import { retryDecision } from "../rules/retry.ts";
 import { hostnameOf, type NormalUrl, parseUrl, resolveLocation } from "../rules/url.ts";
+import { RUN_PARTIAL } from "../rules/values.ts";
 import { type Concluded, resting } from "./concluded.ts";
 import type { Parts } from "./parts.ts";
 
@@ -54,6 +55,12 @@ export function createSitemapDesk(parts: Parts): SitemapDesk {
     return { settled: settled(lease, facts, { kind: "dropped", output: null }), links: [] };
   }
 
+  /** What it lists stays unknown: what the last run knew, and this one does not meet, is not gone for that. */
+  function unheard(concluded: Concluded): Concluded {
+    if (!spec.incremental) return concluded;
+    return { ...concluded, settled: { ...concluded.settled, values: [{ op: "set", key: RUN_PARTIAL, value: "true" }] } };
+  }
+
   function redirected(lease: Lease, outcome: FetchOutcome & { kind: "redirect" }): Concluded {
     const from = lease.request;
     const target = resolveLocation(outcome.location, from.rest?.sentAs ?? from.url);
@@ -89,7 +96,10 @@ export function createSitemapDesk(parts: Parts): SitemapDesk {
   ): Promise<Concluded> {
     const { request: from } = lease;
     const { response } = outcome;
-    if (response.status !== 200) return given(lease, outcome, `the answer has status ${response.status}`);
+    if (response.status !== 200) {
+      const without = given(lease, outcome, `the answer has status ${response.status}`);
+      return response.status === 404 || response.status === 410 ? without : unheard(without);
+    }
     const { readSitemap, mayList } = await parts.loadSitemaps();
     const namedBy = from.rest?.robotsFor;
     const allowed = namedBy === undefined ? () => true : (page: string) => mayList(from.url, page, [hostnameOf(`${namedBy}/`)], parts.siteOf);
@@ -113,11 +123,13 @@ export function createSitemapDesk(parts: Parts): SitemapDesk {
     );
     await flush();
     const { kind, urls, error } = result;
-    if (kind === "html" || kind === "other" || error !== null || response.truncated) {
+    const damaged = kind === "html" || kind === "other" || error !== null || response.truncated;
+    if (damaged) {
       parts.log("warn", "sitemap is damaged", { url: from.url, kind, urls, error: error ?? (response.truncated ? "longer than is read" : kind) });
     } else parts.log("info", "sitemap read", { url: from.url, kind, urls, sitemaps: result.sitemaps });
     const output: Output = { ...emptyOutput, skipped: out.skipped };
-    return { settled: settled(lease, outcome, { kind: "done", counted: false, output }), links: sitemaps };
+    const concluded = { settled: settled(lease, outcome, { kind: "done", counted: false, output }), links: sitemaps };
+    return damaged ? unheard(concluded) : concluded;
   }
 
   return {
@@ -133,7 +145,7 @@ export function createSitemapDesk(parts: Parts): SitemapDesk {
     refused(lease, why) {
       parts.log("warn", "sitemap not used", { url: lease.request.url, why });
       const untouched = { sinceStartMs: null, answer: null, host: null, setCookies: null };
-      return { settled: settled(lease, untouched, { kind: "dropped", output: null }), links: [] };
+      return unheard({ settled: settled(lease, untouched, { kind: "dropped", output: null }), links: [] });
     },
     conclude(lease, outcome, add) {
       switch (outcome.kind) {
@@ -147,7 +159,7 @@ export function createSitemapDesk(parts: Parts): SitemapDesk {
             parts.random,
           );
           if (decision.kind === "retry") return { settled: settled(lease, { ...outcome, host: resting(outcome) }, decision, 1), links: [] };
-          return given(lease, outcome, outcome.message);
+          return unheard(given(lease, outcome, outcome.message));
         }
         default:
           return assertNever(outcome);

@@ -284,3 +284,28 @@ test("redirects are asked for each time, their targets only if they changed", as
   await ran(setting(dir, site.origin));
   assert.deepEqual(changesIn(dir), { "/": "unchanged", "/new": "gone", "/newer": "added" });
 });
+
+test("a sitemap that fails is no reason to call its pages gone; one that is not there any more is", async () => {
+  const map = (...paths: string[]) =>
+    `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">${paths.map((path) => `<url><loc>${site.origin}${path}</loc></url>`).join("")}</urlset>`;
+  await using site = await openSite({ "/": page("home"), "/a": page("a"), "/b": page("b") });
+  const dir = folder();
+  const spec = setting(dir, site.origin, { sitemaps: [`${site.origin}/map.xml`], retry: { max: 0 } });
+  site.pages.set("/map.xml", { body: map("/a", "/b"), type: "application/xml" });
+  await ran(spec);
+  const gone = async () => {
+    await ran(spec);
+    return Object.entries(changesIn(dir)).flatMap(([path, change]) => (change === "gone" ? [path] : []));
+  };
+  for (const broken of [
+    { body: "", status: 503 },
+    { body: "<html>sorry", type: "text/html" },
+  ]) {
+    site.pages.set("/map.xml", broken);
+    assert.deepEqual(await gone(), []);
+  }
+  site.pages.set("/map.xml", { body: map("/a"), type: "application/xml" });
+  assert.deepEqual(await gone(), ["/b"]);
+  site.pages.delete("/map.xml");
+  assert.deepEqual(await gone(), ["/a"]);
+});

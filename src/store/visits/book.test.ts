@@ -162,3 +162,22 @@ test("a page that is gone is gone for later runs too, after a run that ended ear
   assert.deepEqual(titles(third.all()), ["one is back", "two"]);
   await third.close();
 });
+
+test("a book that lost visits to a power cut goes on, and calls nothing missed", async () => {
+  const dir = folder();
+  const first = openVisitBook(dir, "run-1", null);
+  first.write(outputs(visit(1, "one"), visit(2, "two"), visit(3, "three")));
+  first.whole();
+  await first.close();
+  const second = openVisitBook(dir, "run-2", null);
+  second.write(outputs(visit(1, "one")));
+  const state = second.checkpoint?.(true) ?? {};
+  await second.close();
+  const resumed = openVisitBook(dir, "run-2", { ...state, rows: Number(state["rows"]) + 1 });
+  assert.deepEqual(titles(resumed.missed()), []);
+  resumed.whole();
+  await resumed.close();
+  const third = openVisitBook(dir, "run-3", null);
+  assert.deepEqual(titles(third.missed()), ["one", "three", "two"]);
+  await third.close();
+});

@@ -15,6 +15,8 @@ const BATCH_ROWS = 5_000;
 
 interface Run {
   readonly number: number;
+  /** A power cut took visits that the crawl had counted as kept: which pages were met is not known. */
+  readonly torn: boolean;
   /** The last row of the runs before. */
   readonly base: number;
 }
@@ -29,9 +31,12 @@ function begin(db: DatabaseSync, name: string, state: SinkState | null): Run {
   );
   if (meta.get("run") === name) {
     const base = Number(meta.get("base") ?? 0);
-    db.prepare("DELETE FROM visit WHERE id > ?").run(typeof state?.["rows"] === "number" ? state["rows"] : base);
-    db.exec("DELETE FROM meta WHERE key = 'whole'");
-    return { number: Number(meta.get("number")), base };
+    const rows = typeof state?.["rows"] === "number" ? state["rows"] : base;
+    const torn = meta.has("torn") || Number(db.prepare("SELECT coalesce(max(id), 0) AS last FROM visit").get()?.["last"]) < rows;
+    db.exec("BEGIN IMMEDIATE");
+    db.prepare("DELETE FROM visit WHERE id > ?").run(rows);
+    db.exec(`DELETE FROM meta WHERE key = 'whole'; ${torn ? "INSERT OR REPLACE INTO meta VALUES ('torn', '1');" : ""} COMMIT`);
+    return { number: Number(meta.get("number")), base, torn };
   }
   const number = Number(meta.get("number") ?? 0) + 1;
   db.exec("BEGIN IMMEDIATE");
@@ -40,8 +45,8 @@ function begin(db: DatabaseSync, name: string, state: SinkState | null): Run {
   const put = db.prepare("INSERT OR REPLACE INTO meta VALUES (?, ?)");
   const base = Number(db.prepare("SELECT coalesce(max(id), 0) AS last FROM visit").get()?.["last"]);
   for (const [key, value] of Object.entries({ run: name, number, base })) put.run(key, String(value));
-  db.exec("DELETE FROM meta WHERE key = 'whole'; COMMIT");
-  return { number, base };
+  db.exec("DELETE FROM meta WHERE key IN ('whole', 'torn'); COMMIT");
+  return { number, base, torn: false };
 }
 
 export interface OpenVisitBook extends VisitBook {
@@ -65,7 +70,7 @@ export function openVisitBook(dir: string, run: string, state: SinkState | null)
     db.close();
     throw visitsTrouble(path, error);
   }
-  const { number, base } = present;
+  const { number, base, torn } = present;
   const insert = db.prepare("INSERT INTO visit (hi, lo, run, kind, note) VALUES (?, ?, ?, ?, ?)");
   const latest = db.prepare("SELECT note FROM visit WHERE hi = ? AND lo = ? AND run < ? AND kind = 0 ORDER BY id DESC LIMIT 1");
   const last = db.prepare("SELECT coalesce(max(id), 0) AS last FROM visit");
@@ -117,10 +122,12 @@ export function openVisitBook(dir: string, run: string, state: SinkState | null)
         const row = latest.get(id.idHi, id.idLo, number);
         return row === undefined ? null : unpackVisit(row);
       }),
-    missed: () => among("run < :number AND page <= :base"),
+    missed: () => (torn ? [] : among("run < :number AND page <= :base")),
     failed: () => among("run = :number AND page <= :base"),
     all: () => allOf(db),
-    whole: () => step(() => void db.prepare("INSERT OR REPLACE INTO meta VALUES ('whole', '1')").run()),
+    whole() {
+      if (!torn) step(() => void db.prepare("INSERT OR REPLACE INTO meta VALUES ('whole', '1')").run());
+    },
     async close() {
       if (closed) return;
       closed = true;
