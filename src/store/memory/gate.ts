@@ -65,6 +65,8 @@ const IDLE_MS = 60_000;
 /** A host that nobody uses is remembered for so long: the next crawl may have a longer delay. */
 const KEPT_MS = 300_000;
 const LOOKED_AT = 2;
+/** Adding a difference to a clock's time may fall short of what it is the difference to. */
+const ROUNDING_MS = 1e-6;
 
 export function createHostGate(clock: Clock): HostGate {
   const entries = new Map<HostKey, Entry>();
@@ -110,7 +112,8 @@ export function createHostGate(clock: Clock): HostGate {
     }
     if (entry.inFlight >= slots) return { at: Infinity, cause: "host-slots" };
     if (gapMs > 0 && entry.awaiting > 0) return { at: Infinity, cause: "delay" };
-    return { at: Math.max(entry.lastStart + gapMs, entry.notBefore), cause: "delay" };
+    const at = Math.max(entry.lastStart + gapMs, entry.notBefore);
+    return { at: at - now < ROUNDING_MS ? now : at, cause: "delay" };
   }
 
   function leaveQueue(entry: Entry, use: Use): void {
