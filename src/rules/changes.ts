@@ -22,35 +22,46 @@ export function pageChange(before: PageRecord | null, after: PageRecord | null):
   return fields.length === 0 ? { kind: "page", url, change: "unchanged" } : { kind: "page", url, change: "changed", fields };
 }
 
-/** Items without a key are told apart by what they say, and then by their place among the others of their type. */
+/** Items without a key are told apart by what they say. Where one of a type is left on each side, as where a page has one item, it is that item changed. */
 export function itemChanges(url: string, before: readonly ItemRecord[], after: readonly ItemRecord[]): ChangeRecord[] {
-  const out: ChangeRecord[] = [];
   const old = new Map<string, ItemRecord[]>();
-  for (const item of before) {
-    const name = nameOf(item);
-    const same = old.get(name);
-    if (same === undefined) old.set(name, [item]);
-    else same.push(item);
-  }
-  for (const item of after) {
-    const was = old.get(nameOf(item))?.shift();
-    const about = { kind: "item" as const, url, type: item.type, ...(item.key === null ? {} : { key: item.key }) };
-    if (was === undefined) {
-      out.push({ ...about, change: "added" });
-      continue;
-    }
-    if (was.json === item.json) {
-      out.push({ ...about, change: "unchanged" });
-      continue;
-    }
-    const [a, b] = [was.json, item.json].map((json) => JSON.parse(json) as object); // texts of objects (core/records.ts)
-    const fields = differing(a ?? {}, b ?? {}, new Set([...Object.keys(a ?? {}), ...Object.keys(b ?? {})]));
-    out.push(fields.length === 0 ? { ...about, change: "unchanged" } : { ...about, change: "changed", fields });
-  }
-  for (const left of old.values()) {
-    for (const { type, key } of left) out.push({ kind: "item", url, change: "gone", type, ...(key === null ? {} : { key }) });
-  }
+  for (const item of before) listUnder(old, nameOf(item), item);
+  const was = after.map((item) => old.get(nameOf(item))?.shift() ?? null);
+  const alone = onlyOnes([...old.values()].flat().filter(keyless));
+  const news = onlyOnes(after.filter((item, i) => was[i] === null && keyless(item)));
+  const taken = new Set<ItemRecord>();
+  const out = after.map((item, i): ChangeRecord => {
+    const earlier = was[i] ?? (news.get(item.type) === item ? (alone.get(item.type) ?? null) : null);
+    if (earlier === null) return changeOf(url, item, "added");
+    taken.add(earlier);
+    const fields = earlier.json === item.json ? [] : fieldsThatDiffer(earlier.json, item.json);
+    return fields.length === 0 ? changeOf(url, item, "unchanged") : { ...changeOf(url, item, "changed"), fields };
+  });
+  for (const left of [...old.values()].flat()) if (!taken.has(left)) out.push(changeOf(url, left, "gone"));
   return out;
 }
 
+const keyless = ({ key }: ItemRecord): boolean => key === null;
 const nameOf = ({ type, key, json }: ItemRecord): string => (key === null ? `${type}\0\0${json}` : `${type}\0${key}`);
+
+function changeOf(url: string, { type, key }: ItemRecord, change: ChangeRecord["change"]): ChangeRecord {
+  return { kind: "item", url, change, type, ...(key === null ? {} : { key }) };
+}
+
+function fieldsThatDiffer(before: string, after: string): string[] {
+  const [a, b] = [before, after].map((json) => JSON.parse(json) as object); // texts of objects (core/records.ts)
+  return differing(a ?? {}, b ?? {}, new Set([...Object.keys(a ?? {}), ...Object.keys(b ?? {})]));
+}
+
+function listUnder(lists: Map<string, ItemRecord[]>, name: string, item: ItemRecord): void {
+  const list = lists.get(name);
+  if (list === undefined) lists.set(name, [item]);
+  else list.push(item);
+}
+
+/** By type, those that are the only one of it. */
+function onlyOnes(items: readonly ItemRecord[]): Map<string, ItemRecord> {
+  const counts = new Map<string, ItemRecord[]>();
+  for (const item of items) listUnder(counts, item.type, item);
+  return new Map([...counts].flatMap(([type, [one, another]]) => (one === undefined || another !== undefined ? [] : [[type, one] as const])));
+}
