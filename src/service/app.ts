@@ -29,7 +29,7 @@ async function ready({ jobs }: Service): Promise<Response> {
 /** What answers, by the name of the operation in the route table. */
 function answersByOperation(service: Service, meter: Meter): ReadonlyMap<string, Answering> {
   const events = eventsAnswer(service);
-  let document: string | null = null;
+  let document: object | null = null;
   const table = (name: JobTable) => (ask: Ask) => records(ask, service, name);
   const answers: Readonly<Record<string, Answering>> = {
     ...{ submit, status, result, createJob: create, listJobs: list, getJob: get, deleteJob: remove, stop, pause, resume, addUrls, explain, hosts, patchHosts },
@@ -42,8 +42,8 @@ function answersByOperation(service: Service, meter: Meter): ReadonlyMap<string,
       return new Response(text, { headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" } });
     },
     openapi() {
-      document ??= JSON.stringify(openapiDocument());
-      return new Response(document, { headers: { "content-type": "application/json" } });
+      document ??= openapiDocument();
+      return jsonAnswer(document);
     },
   };
   return new Map(Object.entries(answers));

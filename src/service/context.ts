@@ -47,7 +47,8 @@ export function goneSignal(ask: Ask, { closing }: Service): AbortSignal {
 
 /** Compact JSON. */
 export function jsonAnswer(value: unknown, status = 200, headers: Readonly<Record<string, string>> = {}): Response {
-  return new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json", ...headers } });
+  const body = Buffer.from(JSON.stringify(value));
+  return new Response(body, { status, headers: { "content-type": "application/json", "content-length": String(body.length), ...headers } });
 }
 
 /** The id of a path: digits only, without leading zeros, since two spellings of one job would be two resources. */

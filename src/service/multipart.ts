@@ -54,6 +54,14 @@ export async function* partsOf(body: Bytes, contentType: string): AsyncGenerator
     for (const stream of open) stream.destroy(error instanceof Error ? error : new Error("failed"));
     events.ring();
   };
+  /** The parser ends an unfinished part with an error of its own, which may come before the one it tells of. */
+  async function* read(stream: BusboyFileStream): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of stream.iterator({ destroyOnReturn: false })) yield chunk;
+    } catch (error) {
+      throw failure ?? (error instanceof HttpProblem ? error : broken("it ends early"));
+    }
+  }
   parser.on("file", (name, stream) => {
     open.add(stream);
     // The error reaches whoever reads; a part that nobody reads must not end the process.
@@ -81,7 +89,7 @@ export async function* partsOf(body: Bytes, contentType: string): AsyncGenerator
     for (;;) {
       const next = found.shift();
       if (next !== undefined) {
-        yield { name: next.name, chunks: next.stream.iterator({ destroyOnReturn: false }) };
+        yield { name: next.name, chunks: read(next.stream) };
         next.stream.resume();
       } else if (failure !== null) throw failure;
       else if (ended) return;

@@ -39,7 +39,11 @@ export const PROBLEM_TYPE = "application/problem+json";
 
 export function problemResponse({ status, detail, errors, headers, more, close }: ProblemDetails): Response {
   const body = { type: "about:blank", title: STATUS_CODES[status] ?? "Error", status, detail, ...(errors === undefined ? {} : { errors }), ...more };
-  return new Response(JSON.stringify(body), { status, headers: { "content-type": PROBLEM_TYPE, ...headers, ...(close ? { connection: "close" } : {}) } });
+  const bytes = Buffer.from(JSON.stringify(body));
+  return new Response(bytes, {
+    status,
+    headers: { "content-type": PROBLEM_TYPE, "content-length": String(bytes.length), ...headers, ...(close ? { connection: "close" } : {}) },
+  });
 }
 
 /** A dot path of an option as a JSON pointer: `limits.pages` is `#/limits/pages`. */
