@@ -49,8 +49,6 @@ export interface VisitBook extends Sink {
   missed(): Iterable<Visit>;
   /** What was known of the pages of which this run learnt nothing. */
   failed(): Iterable<Visit>;
-  /** The latest visit of each page that is there, of any run, in no order. Nothing may be written meanwhile. */
-  all(): Iterable<Visit>;
 }
 
 /** One line of `--changes`: a page, or an item of one. */

@@ -124,7 +124,6 @@ export function openVisitBook(dir: string, run: string, state: SinkState | null)
       }),
     missed: () => (torn ? [] : among("run < :number AND page <= :base")),
     failed: () => among("run = :number AND page <= :base"),
-    all: () => allOf(db),
     whole() {
       if (!torn) step(() => void db.prepare("INSERT OR REPLACE INTO meta VALUES ('whole', '1')").run());
     },
@@ -138,10 +137,6 @@ export function openVisitBook(dir: string, run: string, state: SinkState | null)
       }
     },
   };
-}
-
-function* allOf(db: DatabaseSync): Generator<Visit> {
-  for (const row of db.prepare(`SELECT note FROM visit WHERE id IN (SELECT page FROM (${STANDING})) ORDER BY id`).iterate()) yield unpackVisit(row);
 }
 
 function syncFiles(path: string): void {
