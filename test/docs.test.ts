@@ -20,7 +20,7 @@ const read = (name: string) => readFileSync(join(root, name), "utf8");
 
 /**
  * A block is marked by the comment above it. All blocks of a document run in one folder, against one demo site, from top to bottom.
- * `<!-- run -->` runs shell or TypeScript (with `s/a/b/` changed first, to save time), `<!-- file: name -->` puts it into the folder,
+ * `<!-- run -->` runs shell or TypeScript (with `s/a/b/` or `s|a|b|` changed first), `<!-- file: name -->` puts it into the folder,
  * `<!-- prints -->` is what the block before it prints, line by line in any order (times and rates differ; a line `…` stands for others),
  * `<!-- background -->` starts a server at port 8080, which stands for one that is free, and ends the one before it.
  */
@@ -51,8 +51,8 @@ interface Place {
 
 /** The block as it is run here: on the demo site, by this checkout's command. */
 function localised(block: Block, { site, port }: Place): string {
-  const change = /\bs\/(.*?)\/(.*?)\//.exec(block.marker);
-  const code = change ? block.code.replace(change[1] ?? "", change[2] ?? "") : block.code;
+  const change = /\bs([/|])(.*?)\1(.*?)\1/.exec(block.marker);
+  const code = change ? block.code.replace(change[2] ?? "", change[3] ?? "") : block.code;
   if (change) assert.notEqual(code, block.code, `${block.file}:${block.line}: nothing to replace`);
   return code
     .replaceAll("https://example.com/", site.url)
@@ -67,6 +67,8 @@ function masked(text: string, { site, port }: Place): string {
     .replaceAll(port, "8080")
     .replaceAll(/\b\d+m \d\ds\b|\b[\d.]+m?s\b/g, "TIME")
     .replaceAll(/\b[\d.]+\/s\b/g, "RATE")
+    .replaceAll(/\([\d,]+ pages\/s, \d+ parse workers?\)/g, "(RATE)")
+    .replaceAll(/(\(--stop-when .*\): )\d+ pages/g, "$1PAGES")
     .replaceAll(/\b[\d.]+ [KM]?B\b/g, "SIZE")
     .replaceAll(/\b\d+%/g, "SHARE")
     .replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, "DATE")

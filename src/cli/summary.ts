@@ -38,10 +38,15 @@ function cpuRow({ loopCpuShare, parseCpuShare }: Summary): string {
     : `loop ${percent(loopCpuShare)}, each parse worker ${percent(parseCpuShare)} of one core`;
 }
 
+/** What a scraper or a program gave as its reason, on one line. */
+function detailOf({ finishReason, detail }: Summary): string {
+  return finishReason === "stop-condition" && detail !== null ? ` (${detail.replaceAll(/\s+/g, " ").slice(0, 200)})` : "";
+}
+
 /** Lines for people. */
 export function summaryLines(summary: Summary, readerLeft: boolean, asked: Asked = { limits: null, outputs: [] }): string[] {
   const { pages, elapsedMs, pagesPerSecond, bytes, finishReason, retries, slowestHosts, files } = summary;
-  const reason = readerLeft ? "ended: the reader of stdout went away" : reasonWords(finishReason, asked.limits);
+  const reason = readerLeft ? "ended: the reader of stdout went away" : `${reasonWords(finishReason, asked.limits)}${detailOf(summary)}`;
   const slow = slowestHosts.filter(({ settled }) => settled > 0).sort((a, b) => b.meanLatencyMs - a.meanLatencyMs);
   const onlyPages = Object.entries(summary.byOutcome).every(([outcome, count]) => count === 0 || outcome === "fetched");
   const rows: [string, string | null][] = [

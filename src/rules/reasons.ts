@@ -9,7 +9,7 @@ export function reasonWords(reason: string, limits: CrawlSpec["limits"] | null):
     case "limit-pages":
       return by("--limit", limits?.pages);
     case "limit-items":
-      return "ended by the limit of items";
+      return by("--max-items", limits?.items);
     case "limit-time":
       return by("--time-limit", limits?.time == null ? null : spellDuration(limits.time));
     case "limit-bytes":
