@@ -1,6 +1,7 @@
 /** One option of the form with its label, description, allowed form and problem. */
 import type { Field } from "./fields.ts";
 import { isPreset, textOf } from "./fields.ts";
+import { bytes } from "./format.ts";
 
 interface FieldProps {
   readonly field: Field;
@@ -13,6 +14,7 @@ interface FieldProps {
 function presetWords(field: Field): string {
   if (isPreset(field.fallback) || (Array.isArray(field.fallback) && field.fallback.length === 0)) return "not set";
   const text = textOf(field, field.fallback);
+  if (field.unit === "bytes" && /^\d+$/.test(text)) return bytes(Number(text));
   return field.unit === "ms" && /^\d+$/.test(text) ? `${Number(text) / 1_000}s` : text;
 }
 

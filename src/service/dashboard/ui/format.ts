@@ -29,8 +29,10 @@ export function duration(ms: number): string {
 
 export function moment(iso: string): string {
   const at = new Date(iso);
-  const today = at.toDateString() === new Date().toDateString();
-  return at.toLocaleString(undefined, today ? { hour: "2-digit", minute: "2-digit", second: "2-digit" } : { dateStyle: "medium", timeStyle: "short" });
+  const now = new Date();
+  const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+  if (at.toDateString() === now.toDateString()) return at.toLocaleTimeString("en", { ...time, second: "2-digit" });
+  return at.toLocaleString("en", { ...time, day: "numeric", month: "short", ...(at.getFullYear() === now.getFullYear() ? {} : { year: "numeric" }) });
 }
 
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

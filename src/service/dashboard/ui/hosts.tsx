@@ -135,7 +135,7 @@ export function HostsTab({ job }: { readonly job: Job }) {
       {value !== null && hosts.length === 0 && <p class="empty">{ended ? "Of a job that has ended no hosts are kept." : "No host is known yet."}</p>}
       {hosts.length > 0 && (
         <TableBox label="Hosts">
-          <table>
+          <table class="hosts">
             <thead>
               <tr>
                 <th scope="col">Host</th>

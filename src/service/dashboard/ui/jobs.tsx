@@ -33,12 +33,17 @@ function Row({ job }: { readonly job: Job }) {
       <th scope="row">
         <a class="row" href={hrefOf(`jobs/${id}`)}>
           <span class="number">{id}</span>
-          <span class="address" title={subjectOf(job)}>
-            {subjectOf(job)}
+          <span class="subject">
+            <span class="address" title={subjectOf(job)}>
+              {subjectOf(job).replace(/^https?:\/\//i, "")}
+            </span>
+            <span class="narrow">
+              <State state={state} />
+            </span>
           </span>
         </a>
       </th>
-      <td>
+      <td class="wide">
         <State state={state} />
       </td>
       <td class="figure">{count(counts.pages)}</td>
@@ -107,7 +112,9 @@ export function JobsPage({ state, cursor }: { readonly state: string | null; rea
             <thead>
               <tr>
                 <th scope="col">Job</th>
-                <th scope="col">State</th>
+                <th scope="col" class="wide">
+                  State
+                </th>
                 <th scope="col" class="figure">
                   Pages
                 </th>
