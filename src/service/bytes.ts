@@ -82,8 +82,11 @@ const LONGEST_LINE = 65_536;
 function lineSplitter(): { take(text: string): readonly string[]; rest(): string } {
   let rest = "";
   let afterCr = false;
+  let started = false;
   return {
-    take(text) {
+    take(piece) {
+      const text = !started && piece.startsWith("\ufeff") ? piece.slice(1) : piece;
+      started ||= piece !== "";
       if (text === "") return [];
       const lines = (afterCr && text.charCodeAt(0) === LF ? text.slice(1) : text).split(/\r\n|\n|\r/);
       afterCr = text.endsWith("\r");
@@ -104,7 +107,8 @@ export function linesOf(chunks: Bytes, onFailure: (error: unknown) => void = () 
   return {
     [Symbol.asyncIterator](): AsyncIterator<string> {
       const source = chunks[Symbol.asyncIterator]();
-      const decoder = new TextDecoder();
+      // The mark is dropped by the splitter: a decoder that is fed in pieces drops later ones too.
+      const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
       const splitter = lineSplitter();
       let lines: readonly string[] = [];
       let at = 0;

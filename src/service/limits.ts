@@ -16,6 +16,8 @@ export interface ServiceLimits {
   readonly requestMs: number;
   /** Without a byte in either direction. */
   readonly idleMs: number;
+  /** How long a body that is refused is still read and dropped, so that its sender gets to see the answer. */
+  readonly lingerMs: number;
 }
 
 export const SERVICE_LIMITS: ServiceLimits = {
@@ -28,6 +30,7 @@ export const SERVICE_LIMITS: ServiceLimits = {
   headersMs: 10_000,
   requestMs: 900_000,
   idleMs: 60_000,
+  lingerMs: 1_000,
 };
 
 /** Records in one answer. */

@@ -38,12 +38,10 @@ function writable(outgoing: ServerResponse): Promise<void> {
   });
 }
 
-const LINGER_MS = 1_000;
-
 /** Reads and drops what a client still sends, so that it gets to see the answer: a reset would take the answer with it. Bounded in time. */
-function linger(incoming: IncomingMessage): Promise<void> {
+function linger(incoming: IncomingMessage, ms: number): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, LINGER_MS);
+    const timer = setTimeout(resolve, ms);
     const done = () => {
       clearTimeout(timer);
       resolve();
@@ -54,7 +52,7 @@ function linger(incoming: IncomingMessage): Promise<void> {
 
 const hasBody = ({ headers }: IncomingMessage) => headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 
-async function send(response: Response, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+async function send(response: Response, incoming: IncomingMessage, outgoing: ServerResponse, lingerMs: number): Promise<void> {
   const unread = hasBody(incoming) && !incoming.complete;
   for (const [name, value] of response.headers) outgoing.setHeader(name, value);
   if (unread) outgoing.setHeader("connection", "close");
@@ -65,7 +63,7 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
     if (response.status !== 204 && response.status !== 304 && incoming.method !== "HEAD") outgoing.setHeader("content-length", 0);
     if (unread) {
       outgoing.flushHeaders();
-      await linger(incoming);
+      await linger(incoming, lingerMs);
     }
     outgoing.end();
     return;
@@ -78,11 +76,11 @@ async function send(response: Response, incoming: IncomingMessage, outgoing: Ser
     if (outgoing.destroyed) return;
     if (!outgoing.write(next.value)) await writable(outgoing);
   }
-  if (unread) await linger(incoming);
+  if (unread) await linger(incoming, lingerMs);
   outgoing.end();
 }
 
-function listener(app: App, log: Logger): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
+function listener(app: App, { lingerMs }: ServiceLimits, log: Logger): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   return (incoming, outgoing) => {
     // The socket's errors: whoever reads or writes sees them as a close.
     incoming.on("error", () => undefined);
@@ -90,7 +88,7 @@ function listener(app: App, log: Logger): (incoming: IncomingMessage, outgoing: 
     const request = requestOf(incoming);
     const answer = request instanceof Response ? Promise.resolve(request) : app.fetch(request, { incoming, outgoing });
     answer
-      .then((response) => send(response, incoming, outgoing))
+      .then((response) => send(response, incoming, outgoing, lingerMs))
       .catch((error: unknown) => {
         // The head is out: a cut connection is the only way left to say that the answer is not whole.
         if (!outgoing.destroyed) log("error", "an answer broke off", { error: error instanceof Error ? error.message : String(error) });
@@ -130,7 +128,7 @@ export async function listen(
   log: Logger,
   stop: () => void,
 ): Promise<Listening> {
-  const answer = listener(app, log);
+  const answer = listener(app, limits, log);
   const server: Server = createServer({
     ...{
       headersTimeout: limits.headersMs,
