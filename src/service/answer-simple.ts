@@ -38,7 +38,7 @@ export async function result(ask: Ask, service: Service): Promise<Response> {
 const NO_DASHBOARD = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Skein</title>
 <h1>Skein</h1>
-<p>The service runs. This build has no dashboard; the API is at <a href="/openapi.json">/openapi.json</a>.</p>
+<p>The service runs. This build lacks the dashboard; the API is at <a href="/openapi.json">/openapi.json</a>.</p>
 <pre>curl -X POST -F "urls=@list.txt" localhost:5000
 curl localhost:5000/status/0
 curl localhost:5000/result/0</pre>
@@ -47,18 +47,22 @@ curl localhost:5000/result/0</pre>
 
 const fallback: Asset = { type: "text/html; charset=utf-8", body: new Uint8Array(Buffer.from(NO_DASHBOARD)), etag: '"none"' };
 
-/** Scripts and styles of its own only; images from anywhere, since it shows what a crawl found. */
-const PAGE_POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: http: https:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/** Scripts and styles of its own only, and its own images. */
+const pagePolicy = (images: string) =>
+  `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:${images}; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+const PAGE_POLICY = pagePolicy("");
+/** Of the page as it is asked for by whoever wants to see what a crawl found: `/?thumbnails` (docs/decisions/0017). */
+const THUMBNAILS_POLICY = pagePolicy(" http: https:");
 
 /** A file of the dashboard; null: there is none of that name. Names that carry a digest of their content never change. */
 export function asset(ask: Ask, { assets }: Service): Response | null {
-  const { pathname } = new URL(ask.req.url);
+  const { pathname, searchParams } = new URL(ask.req.url);
   const name = pathname === "/" ? "/index.html" : pathname;
   const file = assets.get(name) ?? (name === "/index.html" ? fallback : undefined);
   if (file === undefined) return null;
   const lasting = /[-.][0-9a-z]{8,}\.(?:js|css|svg|woff2)$/i.test(name) ? "public, max-age=31536000, immutable" : "no-cache";
-  const headers = { "content-type": file.type, "content-security-policy": PAGE_POLICY, "cache-control": lasting, etag: file.etag };
+  const policy = name === "/index.html" && searchParams.has("thumbnails") ? THUMBNAILS_POLICY : PAGE_POLICY;
+  const headers = { "content-type": file.type, "content-security-policy": policy, "cache-control": lasting, etag: file.etag };
   if (ask.req.header("if-none-match") === file.etag) return new Response(null, { status: 304, headers });
   return new Response(file.body, { headers });
 }

@@ -1,7 +1,7 @@
 /** One option of the form with its label, description, allowed form and problem. */
 import type { Field } from "./fields.ts";
 import { isPreset, textOf } from "./fields.ts";
-import { bytes } from "./format.ts";
+import { bytes, capital } from "./format.ts";
 
 interface FieldProps {
   readonly field: Field;
@@ -59,10 +59,9 @@ function Control({ field, text, problem }: FieldProps) {
 
 export function FieldRow(props: FieldProps) {
   const { field, problem } = props;
-  const { path, label, description, form, control, unit } = field;
+  const { path, label, description, form, control } = field;
   const isFlag = control.kind === "flag";
   const says = control.kind !== "choice" && !isFlag && form !== null ? form : null;
-  const inUnit = unit !== null && says !== null && !/duration|size|rate/.test(says) ? ` (${unit})` : "";
   return (
     <div class={`field${isFlag ? " field-flag" : ""}${control.kind === "list" || control.kind === "pairs" || control.kind === "json" ? " field-long" : ""}`}>
       {isFlag && <Control {...props} />}
@@ -71,13 +70,7 @@ export function FieldRow(props: FieldProps) {
       </label>
       <p class="soft" id={`hint-${path}`}>
         {description}
-        {says !== null && (
-          <span class="form">
-            {" "}
-            {says.length > 160 ? `${says.slice(0, 160)} …` : says}
-            {inUnit}
-          </span>
-        )}
+        {says !== null && <> {capital(says.length > 160 ? `${says.slice(0, 160)} …` : says)}.</>}
       </p>
       {!isFlag && <Control {...props} />}
       {problem !== null && (
