@@ -10,6 +10,8 @@ import { type JobsOptions, openJobs } from "./jobs.ts";
 import { fakeSite } from "./testing/site.ts";
 
 const LOCAL = { refusePrivate: true, allow: ["127.0.0.0/8"] };
+/** A second is what is promised; tests share their machine. */
+const SOON_MS = 3_000;
 
 interface Bench extends AsyncDisposable {
   readonly dir: string;
@@ -213,7 +215,7 @@ for (const mode of ["queue", "flight", "now"] as const) {
     assert.ok(answer.kind === "done" && ["stopping", "stopped"].includes(answer.job.state));
     const asked = performance.now();
     const view = await until(b.jobs, 0);
-    if (mode !== "queue") assert.ok(performance.now() - asked < 1_000);
+    if (mode !== "queue") assert.ok(performance.now() - asked < SOON_MS);
     assert.deepEqual([view.state, view.finishReason, view.detail], ["stopped", "stop-condition", "enough"]);
     assert.equal(view.counts.completed, view.counts.total);
     assert.equal(view.counts.inProgress, 0);
@@ -260,7 +262,7 @@ test("cancel aborts what is in flight; a job that has ended is deleted with its 
   assert.equal((await b.jobs.get(1))?.state, "cancelled");
   await b.jobs.cancel(0);
   const view = await until(b.jobs, 0);
-  assert.ok(performance.now() - asked < 1_000);
+  assert.ok(performance.now() - asked < SOON_MS);
   assert.equal(view.state, "cancelled");
   assert.deepEqual(urlsOf(await textsOf(b.jobs, 0, "pages")), [site.url]);
   assert.equal((await b.jobs.cancel(1)).kind, "deleted");
@@ -497,4 +499,28 @@ test("jobs of one service share the clocks of a host", async () => {
   const times = site.requests.map(({ at }) => at);
   assert.equal(times.length, 8);
   for (const [n, at] of times.slice(1).entries()) assert.ok(at - (times[n] ?? 0) > 50, `a gap of ${at - (times[n] ?? 0)} ms`);
+});
+
+test("a stop that does what is queued goes on after a restart", async () => {
+  await using site = await fakeSite(ENDLESS);
+  await using b = await bench();
+  await created(b.jobs, job([site.url], { perHost: { concurrency: 2 } }));
+  await someRequests(site, 10);
+  await b.jobs.stop(0, "queue", "enough");
+  await b.reopen();
+  const view = await until(b.jobs, 0);
+  assert.deepEqual([view.state, view.detail, view.counts.pages], ["stopped", "enough", 81]);
+});
+
+test("many jobs side by side share one host fairly, and a long one does not hold up short ones", async () => {
+  await using site = await fakeSite({ ...ENDLESS, "/short": "x" });
+  await using b = await bench({ maxRunning: 30 });
+  await created(b.jobs, job(Array.from({ length: 2_000 }, (_, n) => `${site.url}page?long=${n}`)));
+  await someRequests(site, 10);
+  for (let n = 1; n <= 20; n++) await created(b.jobs, job([1, 2, 3].map((k) => `${site.url}short?job=${n}&k=${k}`)));
+  for (let n = 1; n <= 20; n++) assert.equal((await until(b.jobs, n)).counts.pages, 3);
+  const long = await b.jobs.get(0);
+  assert.ok(long !== null && long.state === "running" && long.counts.pages < 1_500, `the long one has ${long?.counts.pages} pages`);
+  await b.jobs.cancel(0);
+  await until(b.jobs, 0);
 });

@@ -86,7 +86,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   async function stop(mode: StopMode, reason: FinishReason, detail: string | null): Promise<void> {
     const stronger = ending === null || STRENGTH[mode] > STRENGTH[ending.mode];
     if (!stronger || finishedAt !== null) return;
-    ending = { mode, reason: ending?.reason ?? reason, detail: ending?.detail ?? detail };
+    // What is interrupted while it does what is queued is to be gone on with.
+    const first = reason === "interrupted" && ending?.mode === "queue" ? null : ending;
+    ending = { mode, reason: first?.reason ?? reason, detail: first?.detail ?? detail };
     halted.set();
     parts.onEvent({ kind: "stopping", mode, reason, detail });
     await loop?.stop(mode);
