@@ -3,8 +3,9 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import * as esbuild from "esbuild";
+import { bundleDashboard } from "../src/service/dashboard/bundle.ts";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -33,6 +34,10 @@ const leaner = {
         ? build.resolve("cheerio", { kind: "import-statement", importer: "", resolveDir }).then(({ path }) => ({ path: join(dirname(path), "load-parse.js") }))
         : null,
     );
+    // A checkout's service makes the dashboard from its sources; a build has the files, and no esbuild.
+    build.onResolve({ filter: /^\.\/bundle\.ts$/ }, ({ importer }) =>
+      /service\/dashboard\/files\.ts$/.test(importer.replaceAll("\\", "/")) ? { path: "./bundle.js", external: true } : null,
+    );
     // Two constant functions in a package without a licence file: written here instead.
     build.onResolve({ filter: /^boolbase$/ }, () => ({ path: "boolbase", namespace: "slim-boolbase" }));
     build.onLoad({ filter: /.*/, namespace: "slim-boolbase" }, () => ({ contents: "exports.trueFunc = () => true; exports.falseFunc = () => false;" }));
@@ -46,9 +51,9 @@ if (absent.length > 0) console.error(`build: no ${absent.join(", no ")}; built w
 if (Object.keys(entries).length === 0) process.exit(0);
 
 // esbuild has printed its errors by then.
-const [bundle, types] = await Promise.all([bundleCode().catch(() => process.exit(1)), emitTypes()]);
-const wanted = new Map([...bundle.files, ...types.files]);
-wanted.set("THIRD-PARTY-LICENSES.txt", Buffer.from(licences(bundle.packages)));
+const [bundle, dashboard, types] = await Promise.all([bundleCode().catch(() => process.exit(1)), bundlePages().catch(() => process.exit(1)), emitTypes()]);
+const wanted = new Map([...bundle.files, ...dashboard.files, ...types.files]);
+wanted.set("THIRD-PARTY-LICENSES.txt", Buffer.from(licences([...new Set([...bundle.packages, ...dashboard.packages])].sort())));
 publish(wanted);
 const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
 console.error(`build: ${wanted.size} files in dist/, ${seconds} s${types.errors > 0 ? `; ${types.errors} type errors (npm run types shows them)` : ""}`);
@@ -73,14 +78,34 @@ async function bundleCode() {
     legalComments: "none",
     metafile: true,
     logLevel: "warning",
+    // Of service/dashboard/bundle.ts, which a build does not reach: its pages are in dist/dashboard already.
+    external: ["esbuild"],
     plugins: [leaner],
   });
-  const packages = new Set();
-  for (const input of Object.keys(result.metafile.inputs)) {
-    const name = /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules\/)/.exec(input)?.[1];
-    if (name) packages.add(name);
+  return { files: result.outputFiles.map((file) => [relative(dist, file.path), withRequire(file)]), packages: packagesOf(Object.keys(result.metafile.inputs)) };
+}
+
+/** The dashboard, by the function that a service run from the sources uses too; it is TypeScript, which the Node that runs this may not read. */
+async function bundlePages() {
+  const source = join(root, "src/service/dashboard/bundle.ts");
+  if (!existsSync(source)) return { files: [], packages: [] };
+  const { code } = await esbuild.transform(readFileSync(source, "utf8"), { loader: "ts", format: "esm", target: "node20" });
+  mkdirSync(join(root, "node_modules/.cache"), { recursive: true });
+  const script = join(root, `node_modules/.cache/dashboard-${process.pid}.mjs`);
+  writeFileSync(script, code);
+  try {
+    const { bundleDashboard } = await import(pathToFileURL(script).href);
+    const { files, inputs } = await bundleDashboard(root);
+    return { files: [...files].map(([name, contents]) => [join("dashboard", name), Buffer.from(contents)]), packages: packagesOf(inputs) };
+  } finally {
+    rmSync(script, { force: true });
   }
-  return { files: result.outputFiles.map((file) => [relative(dist, file.path), withRequire(file)]), packages: [...packages].sort() };
+}
+
+/** Names of the packages in which these files lie. */
+function packagesOf(inputs) {
+  const names = inputs.map((input) => /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules\/)/.exec(input)?.[1]);
+  return [...new Set(names.filter((name) => name !== undefined))];
 }
 
 /** The one chunk through which CommonJS packages require Node's own modules gets a `require`; in all chunks it would cost 10 ms at start. */

@@ -33,6 +33,7 @@ const PACKAGE_HOME: Readonly<Record<string, RegExp>> = {
   "ipaddr.js": /^rules\/address\.ts$/,
   hono: /^service\//,
   "@fastify/busboy": /^service\/multipart\.ts$/,
+  esbuild: /^service\/dashboard\/bundle\.ts$/,
   preact: /^service\/dashboard\//,
 };
 /** Only tests use these: oracles and generators of cases. */
