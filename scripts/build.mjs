@@ -5,7 +5,6 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSy
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import * as esbuild from "esbuild";
-import { bundleDashboard } from "../src/service/dashboard/bundle.ts";
 
 const root = resolve(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -33,10 +32,6 @@ const leaner = {
       /src\/parse\/scrape\//.test(importer.replaceAll("\\", "/"))
         ? build.resolve("cheerio", { kind: "import-statement", importer: "", resolveDir }).then(({ path }) => ({ path: join(dirname(path), "load-parse.js") }))
         : null,
-    );
-    // A checkout's service makes the dashboard from its sources; a build has the files, and no esbuild.
-    build.onResolve({ filter: /^\.\/bundle\.ts$/ }, ({ importer }) =>
-      /service\/dashboard\/files\.ts$/.test(importer.replaceAll("\\", "/")) ? { path: "./bundle.js", external: true } : null,
     );
     // Two constant functions in a package without a licence file: written here instead.
     build.onResolve({ filter: /^boolbase$/ }, () => ({ path: "boolbase", namespace: "slim-boolbase" }));

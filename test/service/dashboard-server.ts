@@ -1,7 +1,4 @@
 /** For tests only: the real HTTP side with jobs that a test moves by hand, and the dashboard made from its sources. */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { JobCounts, JobHost, JobService, JobState, JobTable } from "../../src/core/jobs.ts";
 import { parseSpec } from "../../src/core/spec.ts";
 import { dashboardFiles } from "../../src/service/dashboard/files.ts";
@@ -44,8 +41,6 @@ export function pageOf(at: number, failed: boolean): Record<string, unknown> {
 
 /** `token`: what the service asks for. */
 export async function dashboardBench(options: Partial<ServiceOptions> = {}, mostJobs = 20_000): Promise<DashboardBench> {
-  const folder = await mkdtemp(join(tmpdir(), "dashboard-"));
-  for (const [path, { body }] of await dashboardFiles()) await writeFile(join(folder, path), body);
   const jobs = fakeJobs({ mostJobs });
   const hosts = new Map<number, JobHost[]>();
   const plain = jobs.patchHost;
@@ -67,7 +62,7 @@ export async function dashboardBench(options: Partial<ServiceOptions> = {}, most
     },
     explain: async (_id, url) => ({ url, lines: [`fetched: 200 at depth 1`, `found on https://www.example.org/ <first>`] }),
   };
-  const service = await bench({ dashboard: folder, ...options }, Object.assign(jobs, moved));
+  const service = await bench({ assets: await dashboardFiles(), ...options }, Object.assign(jobs, moved));
   const find = (id: number) => {
     const found = jobs.all.find((job) => job.view.id === id);
     if (found === undefined) throw new Error(`there is no job ${id}`);
@@ -138,9 +133,6 @@ export async function dashboardBench(options: Partial<ServiceOptions> = {}, most
     fill(id, table, values) {
       find(id).tables[table].push(...values.map((value) => JSON.stringify(value)));
     },
-    async [Symbol.asyncDispose]() {
-      await service[Symbol.asyncDispose]();
-      await rm(folder, { recursive: true, force: true });
-    },
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   };
 }
