@@ -31,7 +31,7 @@ export interface Bench extends AsyncDisposable {
 export async function bench(options: Partial<ServiceOptions> = {}, jobs: FakeJobs = fakeJobs()): Promise<Bench> {
   const logged: Bench["logged"] = [];
   const service = await openService({
-    ...{ jobs, host: "127.0.0.1", port: 0, access: { token: null, names: [], network: false }, dashboard: import.meta.dirname },
+    ...{ jobs, host: "127.0.0.1", port: 0, access: { token: null, names: [], network: false }, assets: new Map() },
     log: (level, message, fields = {}) => void logged.push({ level, message, fields }),
     ...options,
   });
