@@ -9,13 +9,12 @@ import type { FinishReason } from "./core/events.ts";
 import { ENDED_STATES, type JobCounts, type JobState, type JobTable, type JobView } from "./core/jobs.ts";
 import { type Logger, silentLog } from "./core/log.ts";
 import type { CrawlSpec } from "./core/spec.ts";
-import { committedCounts, endedCounts, waitingCounts } from "./jobs-counts.ts";
+import { endedCounts, waitingCounts } from "./jobs-counts.ts";
 import { createEventHub, type EventHub } from "./jobs-events.ts";
 import { fileOf } from "./jobs-lines.ts";
-import { type Ending, failureDetail, type RunningJob, runJob, type Totals } from "./jobs-run.ts";
+import { countsIn, type Ending, failureDetail, isDiskFull, type RunningJob, runJob, type Totals } from "./jobs-run.ts";
 import { crawlSpecOf, type JobPolicy, shownSpec } from "./jobs-spec.ts";
 import { type JobBook, type JobRow, openBook, type RowChange } from "./store/jobs/book.ts";
-import { committedOf } from "./store/jobs/committed.ts";
 import { createHostGate } from "./store/memory/gate.ts";
 
 export interface JobsOptions {
@@ -77,6 +76,7 @@ const DRAIN_MS = 3_000;
 const ABORT_MS = 2_000;
 const AGAIN_MS = 1_000;
 const SWEEP_MS = 60_000;
+const FULL_DISK_MS = 2_000;
 
 export const specOf = (row: JobRow): CrawlSpec => JSON.parse(row.spec) as CrawlSpec; // written by jobs-intake.ts
 export const hasEnded = (row: JobRow): boolean => ENDED_STATES.has(row.state);
@@ -106,8 +106,7 @@ export function openKeeper(options: JobsOptions): JobKeeper {
 
   function idleCounts(row: JobRow): JobCounts {
     if (row.counts !== null) return row.counts;
-    const committed = row.startedAt === null ? null : committedOf(dirOf(row.id));
-    return committed === null ? waitingCounts(row.seedsTotal) : committedCounts(committed, row.seedsTotal);
+    return row.startedAt === null ? waitingCounts(row.seedsTotal) : countsIn(dirOf(row.id), row.seedsTotal);
   }
 
   async function viewOf(row: JobRow): Promise<JobView> {
@@ -152,7 +151,16 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     while (!closing && queue.length > 0 && runningNow() < maxRunning) {
       const id = queue.shift();
       const row = id === undefined ? null : book.get(id);
-      if (row !== null) start(row);
+      if (row === null) continue;
+      try {
+        start(row);
+      } catch (error) {
+        // It cannot be noted that it runs: a full disk, most likely.
+        log("error", "a job cannot be started", { job: row.id, why: wordsOf(error) });
+        enqueue(row.id);
+        clock.after(AGAIN_MS, pump);
+        return;
+      }
     }
   }
 
@@ -184,6 +192,18 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     return sizes;
   }
 
+  /** What was written before is whole: it goes on from there, unless it was paused or came to an end meanwhile. */
+  function startAgain(id: number): void {
+    const row = book.get(id);
+    if (closing || row === null || live.has(id) || (row.state !== "running" && row.state !== "stopping")) return;
+    try {
+      start(row);
+    } catch (error) {
+      log("error", "a job cannot be started", { job: id, why: wordsOf(error) });
+      clock.after(FULL_DISK_MS, () => startAgain(id));
+    }
+  }
+
   function stateAfter(row: JobRow, ending: Exclude<Ending, { kind: "interrupted" }>): { state: JobState; finishReason: FinishReason } {
     if (ending.kind === "failed") return { state: "failed", finishReason: "failed" };
     const { finishReason } = ending;
@@ -195,6 +215,11 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     live.delete(id);
     const row = book.get(id);
     if (row === null || ending.kind === "interrupted") return;
+    if (ending.kind === "failed" && isDiskFull(ending.error)) {
+      log("error", "the disk is full: a job waits for room", { job: id });
+      clock.after(FULL_DISK_MS, () => startAgain(id));
+      return;
+    }
     if (ending.kind === "failed") log("error", "job failed", { job: id, why: wordsOf(ending.error) });
     try {
       end(row, stateAfter(row, ending), { detail: ending.detail, counts: ending.counts, sizes });
@@ -230,7 +255,11 @@ export function openKeeper(options: JobsOptions): JobKeeper {
 
   async function sweep(): Promise<void> {
     if (keepFor === null || closing) return;
-    for (const id of book.endedBefore(clock.epoch() - keepFor)) await remove(id);
+    try {
+      for (const id of book.endedBefore(clock.epoch() - keepFor)) await remove(id);
+    } catch (error) {
+      log("error", "jobs that are over cannot be removed", { why: wordsOf(error) });
+    }
     if (!closing) sweeper = clock.after(Math.max(100, Math.min(SWEEP_MS, keepFor / 4)), () => void sweep());
   }
 

@@ -102,13 +102,34 @@ export function failureDetail(error: unknown): string {
 
 const asStats = (counts: JobCounts): string => JSON.stringify([counts.total, counts.completed, counts.inProgress, counts.pages, counts.skipped, counts.bytes]);
 
+/** An error of a full disk or quota, or one that comes of it. */
+export function isDiskFull(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ("code" in at && (at.code === "ENOSPC" || at.code === "EDQUOT")) return true;
+    // SQLite's code (sqlite.org/rescode.html#full).
+    if ("errcode" in at && at.errcode === 13) return true;
+  }
+  return false;
+}
+
+/** What the state in a directory says, or as much as there is to say without one. */
+export function countsIn(dir: string, seeds: number): JobCounts {
+  try {
+    const committed = committedOf(dir);
+    return committed === null ? waitingCounts(seeds) : committedCounts(committed, seeds);
+  } catch {
+    // It cannot be read: the run, when it starts, says why.
+    return waitingCounts(seeds);
+  }
+}
+
 /** Starts it at once. */
 export function runJob(input: RunInput): RunningJob {
   const { row, dir, spec, hub, totals, clock, log } = input;
   const aborting = new AbortController();
   let run: CrawlRun | null = null;
   let images: ImagesSink | null = null;
-  let latest: JobCounts = row.counts ?? committedOrWaiting();
+  let latest: JobCounts = row.counts ?? countsIn(dir, row.seedsTotal);
   let lookedAt = -Infinity;
   let looking: Promise<JobCounts> | null = null;
   let seedsToCome = row.seedsTotal;
@@ -123,11 +144,6 @@ export function runJob(input: RunInput): RunningJob {
   let opened = false;
   const begun = Promise.withResolvers<void>();
   const patches = new Map(Object.entries(row.patches));
-
-  function committedOrWaiting(): JobCounts {
-    const committed = committedOf(dir);
-    return committed === null ? waitingCounts(row.seedsTotal) : committedCounts(committed, row.seedsTotal);
-  }
 
   function onEvent(event: CrawlEvent): void {
     if (event.kind === "settled") {

@@ -524,3 +524,32 @@ test("many jobs side by side share one host fairly, and a long one does not hold
   await b.jobs.cancel(0);
   await until(b.jobs, 0);
 });
+
+test("a full disk does not fail a job: it goes on when there is room again", async () => {
+  await using site = await fakeSite(ENDLESS);
+  let full = 0;
+  const passing = (point: string): void => {
+    if (point !== "inside-commit" || site.requests.length < 20 || full++ > 0) return;
+    throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  };
+  await using b = await bench({ world: { passing } });
+  await created(b.jobs, job([site.url]));
+  const view = await until(b.jobs, 0);
+  assert.ok(full > 0);
+  assert.deepEqual([view.state, view.counts.pages], ["completed", 81]);
+  assert.equal(new Set(urlsOf(await textsOf(b.jobs, 0, "pages"))).size, 81);
+});
+
+test("a job whose state is damaged does not keep the others from being listed", async () => {
+  await using site = await fakeSite(ENDLESS);
+  await using b = await bench();
+  await created(b.jobs, job([site.url]));
+  await someRequests(site, 10);
+  await b.jobs.pause(0);
+  await b.jobs.close();
+  for (const suffix of ["", "-wal", "-shm"]) writeFileSync(join(b.dir, "jobs", "0", `state.db${suffix}`), "rubbish rubbish rubbish");
+  await b.reopen();
+  assert.equal((await b.jobs.list({ states: null, before: null, limit: 10 })).length, 1);
+  await b.jobs.resume(0);
+  assert.equal((await until(b.jobs, 0)).state, "failed");
+});

@@ -27,7 +27,7 @@ function jobsSite(pages: number): Answer {
     }
     const before = asked.get(target) ?? 0;
     asked.set(target, before + 1);
-    if (i % 31 === 3 && before === 0) {
+    if (i % 97 === 3 && before === 0) {
       response.writeHead(503, { "retry-after": "0" }).end();
       return;
     }

@@ -86,6 +86,7 @@ const SCHEMA = `
 const JSON_COLUMNS: ReadonlySet<string> = new Set(["seeds", "wish", "counts", "patches", "sizes", "rejected"]);
 /** Numbers of events are reserved in blocks: what is left of one at a restart is skipped. */
 const EVENT_BLOCK = 100_000;
+const EVENTS_UNRESERVED = 100;
 const OURS = /^(?:(?:jobs|lock)\.db(?:-journal|-wal|-shm)?|jobs|incoming|\..*)$/;
 
 function unusable(dir: string, why: string, cause?: unknown): CrawlError {
@@ -254,9 +255,14 @@ function bookOf(dir: string, db: DatabaseSync, lock: DatabaseSync): JobBook {
     endedBefore: (at) => idsOf(db.prepare("SELECT id FROM job WHERE endedAt < ? ORDER BY id").all(at)),
     nextEvent() {
       if (event >= reserved) {
-        event = metaOf("nextEvent");
-        reserved = event + EVENT_BLOCK;
-        write(() => setMeta("nextEvent", reserved));
+        try {
+          event = Math.max(event, metaOf("nextEvent"));
+          write(() => setMeta("nextEvent", event + EVENT_BLOCK));
+          reserved = event + EVENT_BLOCK;
+        } catch {
+          // Nobody should miss what happens because it cannot be reserved: tried again soon, and the disk is complained of elsewhere.
+          reserved = event + EVENTS_UNRESERVED;
+        }
       }
       return event++;
     },
