@@ -40,9 +40,30 @@ async function* frames(
   }
 }
 
+/** Jobs whose last event is remembered. */
+const MOST_FINALS = 1_000;
+
+/** Hands events on; `onEnd` learns the id of the last one. */
+async function* watched(events: AsyncIterable<JobEvent>, onEnd: (last: string) => void): AsyncGenerator<JobEvent> {
+  let last: string | null = null;
+  for await (const event of events) {
+    last = event.id;
+    yield event;
+  }
+  if (last !== null) onEnd(last);
+}
+
 /** Counts the open streams of one service. */
 export function eventsAnswer(service: Service): { readonly answer: (ask: Ask) => Promise<Response>; open(): number } {
   let open = 0;
+  /** Ids of jobs that have ended → the last event that was told of them, the oldest entry first. */
+  const finals = new Map<number, string>();
+  const noteFinal = (id: number, last: string): void => {
+    finals.delete(id);
+    finals.set(id, last);
+    const [oldest] = finals.size > MOST_FINALS ? finals.keys() : [];
+    if (oldest !== undefined) finals.delete(oldest);
+  };
   const headers = { "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" };
   return {
     open: () => open,
@@ -53,13 +74,15 @@ export function eventsAnswer(service: Service): { readonly answer: (ask: Ask) =>
       if (open >= service.limits.eventStreams)
         throw new HttpProblem({ status: 503, detail: `${open} event streams are open, the most that there may be`, headers: { "retry-after": "5" } });
       const after = ask.req.header("last-event-id") ?? null;
+      const hasEnded = ENDED_STATES.has(job.state);
+      // A client that comes back to a job that has ended, and knows all, is told to stay away: otherwise it would ask again for ever.
+      if (hasEnded && after !== null && finals.get(job.id) === after) return new Response(null, { status: 204 });
       const ended = new AbortController();
       const signal = AbortSignal.any([goneSignal(ask, service), ended.signal]);
       const found = await service.jobs.events(job.id, after === null || after.length > 200 ? null : after, signal);
       if (found === null) throw notFound("there is no such job");
-      const events = found[Symbol.asyncIterator]();
-      // A client that comes back to a job that has ended, and knows all, is told to stay away: an empty stream would have it ask again for ever.
-      const first = ENDED_STATES.has(job.state) ? await events.next() : null;
+      const events = watched(found, (last) => noteFinal(job.id, last));
+      const first = hasEnded ? await events.next() : null;
       if (first?.done) return new Response(null, { status: 204 });
       open++;
       async function* counted(): AsyncGenerator<Uint8Array> {
