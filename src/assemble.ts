@@ -48,6 +48,8 @@ export interface AssembleOptions {
   readonly seedNames?: readonly string[];
   /** Drop what the state directory holds. */
   readonly fresh?: boolean;
+  /** The caller knows that an unfinished run in the state directory is this crawl: options that differ (an operator's, say) are taken as they are now. */
+  readonly sameCrawl?: boolean;
   /** A folder in which an interrupted crawl in memory is kept, so that it can be resumed. */
   readonly rescueTo?: string;
   /** Tests replace the world: time, chance, the web, and where a durable step may be interrupted. */
@@ -166,7 +168,21 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   ): Promise<OpenedStore> {
     const { openDurable } = await import("./durable.ts");
     const passing = options.world?.passing;
-    const input = { dir, spec, stored, fresh: options.fresh === true, config, clock, random, siteOf: site.siteOf, gate, traps: admit.traps, sinks: own, items };
+    const input = {
+      dir,
+      spec,
+      stored,
+      fresh: options.fresh === true,
+      sameCrawl: options.sameCrawl === true,
+      config,
+      clock,
+      random,
+      siteOf: site.siteOf,
+      gate,
+      traps: admit.traps,
+      sinks: own,
+      items,
+    };
     // What is settled is in the cache: a kill takes away neither or both.
     const write: FrontierHooks["write"] = (outputs) => {
       cached?.flush();

@@ -32,6 +32,8 @@ export interface DurableInput {
   readonly stored: CrawlSpec;
   /** Drop what is there. */
   readonly fresh: boolean;
+  /** Options that differ do not keep an unfinished run from going on. */
+  readonly sameCrawl: boolean;
   readonly config: FrontierConfig;
   readonly clock: Clock;
   readonly random: () => number;
@@ -155,7 +157,7 @@ function keepTraps({ dir, traps, clock }: DurableInput, resumed: boolean): { bes
   };
 }
 
-function beginRun({ dir, stored, clock }: DurableInput, state: ReturnType<typeof openStateDirectory>): { say: string | null; resumed: boolean } {
+function beginRun({ dir, stored, sameCrawl, clock }: DurableInput, state: ReturnType<typeof openStateDirectory>): { say: string | null; resumed: boolean } {
   const text = JSON.stringify(withoutSecrets(stored));
   const run = state.run();
   const start = () => state.startRun({ name: randomUUID(), spec: text, startedAt: clock.epoch() });
@@ -166,6 +168,11 @@ function beginRun({ dir, stored, clock }: DurableInput, state: ReturnType<typeof
   const decision = decideResume(foundRun(dir, run.spec, run.finishReason), parseSpec(JSON.parse(text)), dir);
   switch (decision.kind) {
     case "refuse":
+      if (sameCrawl) {
+        state.setSpec(text);
+        state.reopenRun();
+        return { say: null, resumed: true };
+      }
       throw new CrawlError("invalid-options", decision.say, {
         problems: decision.changed.map((option) => ({
           option,

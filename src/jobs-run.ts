@@ -246,7 +246,10 @@ export function runJob(input: RunInput): RunningJob {
     }
     if (spec.images) images = await openImages(join(dir, fileOf("images")), found?.sinks.get(IMAGES_SINK) ?? null);
     const seeds = { [Symbol.iterator]: () => readSeeds(join(dir, SEEDS_FILE), 0, input.seedsBytes()) };
-    run = crawl({ ...spec, seeds }, { ...input.more, sinks: images === null ? [] : [images], onEvent, log, signal: aborting.signal, seedNames: ["-i seeds"] });
+    run = crawl(
+      { ...spec, seeds },
+      { ...input.more, sinks: images === null ? [] : [images], onEvent, log, signal: aborting.signal, seedNames: ["-i seeds"], sameCrawl: true },
+    );
     const { done } = run;
     begun.resolve();
     applyStop();

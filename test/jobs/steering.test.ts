@@ -180,6 +180,15 @@ test("jobs of one service share the clocks of a host", async () => {
   for (const [n, at] of times.slice(1).entries()) assert.ok(at - (times[n] ?? 0) > 120, `a gap of ${at - (times[n] ?? 0)} ms`);
 });
 
+test("a job goes on when the operator's options are others after a restart", async () => {
+  await using site = await fakeSite(ENDLESS);
+  await using b = await bench();
+  await created(b.jobs, job([site.url], { perHost: { concurrency: 2 } }));
+  await someRequests(site, 10);
+  await b.reopen({ addresses: { refusePrivate: true, allow: ["127.0.0.1", "10.0.0.0/8"] }, concurrency: 3, parseWorkers: 0 });
+  assert.deepEqual(await until(b.jobs, 0).then(({ state, counts }) => [state, counts.pages]), ["completed", 81]);
+});
+
 test("a stop that does what is queued goes on after a restart", async () => {
   await using site = await fakeSite(ENDLESS);
   await using b = await bench();
