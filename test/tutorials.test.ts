@@ -1,0 +1,4 @@
+/** The tutorials do what they say: every block runs, from top to bottom, and prints what stands below it. */
+import { files, testDocument } from "./documents.ts";
+
+for (const file of files) if (file.startsWith("docs/tutorial-")) testDocument(file);
