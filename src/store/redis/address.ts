@@ -1,0 +1,78 @@
+/** Store URLs: which Redis, which database, and how it is named in messages (never with the password). */
+import { CrawlError } from "../../core/errors.ts";
+
+export interface RedisAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly username: string | null;
+  readonly password: string | null;
+  readonly db: number;
+  readonly tls: boolean;
+  /** Sentinels that know where the master is; null: the server itself is given. */
+  readonly sentinels: { readonly nodes: readonly { readonly host: string; readonly port: number }[]; readonly name: string } | null;
+  /** Host and port, for messages. */
+  readonly shown: string;
+}
+
+const SCHEME = /^(rediss?|redis\+sentinel|rediss\+sentinel):\/\//;
+const PORT = 6_379;
+const SENTINEL_PORT = 26_379;
+
+function fail(message: string): never {
+  throw new CrawlError("invalid-options", message, { problems: [{ option: "store", message }] });
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return fail("a name or password in the store's URL is not percent-encoded");
+  }
+}
+
+function nodeOf(text: string, port: number): { readonly host: string; readonly port: number } {
+  const match = /^(\[[^\]]+\]|[^:]*)(?::(\d+))?$/.exec(text);
+  const host = match?.[1]?.replaceAll(/[[\]]/g, "") ?? "";
+  const given = match?.[2] === undefined ? port : Number(match[2]);
+  if (host === "" || given < 1 || given > 65_535) fail(`the store's URL names no host and port: ${text}`);
+  return { host, port: given };
+}
+
+function databaseOf(text: string | undefined): number {
+  if (text === undefined || text === "") return 0;
+  if (!/^\d{1,5}$/.test(text)) fail(`the store's URL ends in a database number, not in ${text}`);
+  return Number(text);
+}
+
+/**
+ * `redis://[user:password@]host[:port][/db]`, `rediss://…` over TLS (certificate and name are checked), and
+ * `redis+sentinel://[user:password@]host[:port],host[:port]…/name[/db]` (`rediss+sentinel://` with TLS to the master and the sentinels).
+ * Throws `invalid-options`; messages never hold the password.
+ */
+export function parseRedisUrl(url: string): RedisAddress {
+  const scheme = SCHEME.exec(url)?.[1];
+  if (scheme === undefined) fail("a store is redis://host:port/db, rediss://… or redis+sentinel://host,host/name/db");
+  const rest = url.slice(scheme.length + 3);
+  const slash = rest.indexOf("/");
+  const authority = slash < 0 ? rest : rest.slice(0, slash);
+  const path = slash < 0 ? [] : rest.slice(slash + 1).split("/");
+  if (/[?#]/.test(rest)) fail("the store's URL takes no query and no fragment");
+  const at = authority.lastIndexOf("@");
+  const [user, ...password] = at < 0 ? [""] : authority.slice(0, at).split(":");
+  const common = {
+    username: user === undefined || user === "" ? null : decode(user),
+    password: password.length === 0 ? null : decode(password.join(":")),
+    tls: scheme.startsWith("rediss"),
+  };
+  const hosts = authority.slice(at + 1);
+  if (scheme.endsWith("+sentinel")) {
+    const nodes = hosts.split(",").map((node) => nodeOf(node, SENTINEL_PORT));
+    const name = path[0] === undefined || path[0] === "" ? fail("the URL of sentinels names the master: redis+sentinel://host,host/name") : decode(path[0]);
+    if (path.length > 2) fail("the URL of sentinels ends in /name or /name/db");
+    const first = nodes[0]!; // split answers at least one
+    return { ...common, ...first, db: databaseOf(path[1]), sentinels: { nodes, name }, shown: `${name} of the sentinels ${hosts}` };
+  }
+  if (path.length > 1) fail("the store's URL ends in /db");
+  const node = nodeOf(hosts, PORT);
+  return { ...common, ...node, db: databaseOf(path[0]), sentinels: null, shown: `${node.host.includes(":") ? `[${node.host}]` : node.host}:${node.port}` };
+}

@@ -1,0 +1,113 @@
+/** A frontier on a real Redis with a moved clock, and a drain that remembers; for tests only. */
+import type { Frontier, FrontierConfig } from "../../core/frontier.ts";
+import { silentLog } from "../../core/log.ts";
+import type { Output } from "../../core/records.ts";
+import { createTestClock, type TestClock } from "../../testing/clock.ts";
+import type { DurableBench } from "../../testing/frontier/bench.ts";
+import { crashedOutput } from "../../testing/frontier-cases.ts";
+import { connectRedis, type Link } from "./connect.ts";
+import { createCrawls } from "./crawls.ts";
+import { openRedisFrontier } from "./frontier.ts";
+import { type Outbox, openOutbox } from "./outbox.ts";
+
+export interface RedisBench extends DurableBench {
+  readonly clock: TestClock;
+  readonly link: Link;
+  readonly id: number;
+  /** Another worker's view of the same crawl. */
+  second(): Promise<Frontier>;
+  close(): Promise<void>;
+}
+
+export interface RedisBenchOptions {
+  readonly waitMs?: number;
+  readonly clock?: TestClock;
+  /** Before each call. */
+  readonly before?: () => Promise<void>;
+  /** Kills the server and starts it again. */
+  readonly crash?: () => Promise<void>;
+}
+
+const METHODS = ["add", "seedsComplete", "claim", "progress", "renew", "settle", "tune", "addCookies", "control", "setPageLimit", "setValues"] as const;
+let benches = 0;
+
+export async function openRedisBench(url: string, config: FrontierConfig, options: RedisBenchOptions = {}): Promise<RedisBench> {
+  const clock = options.clock ?? createTestClock();
+  const link = await connectRedis(url, { log: silentLog, waitMs: options.waitMs ?? 30_000, prefix: `bench${process.pid}.${benches++}` });
+  const id = await createCrawls(link).create({ spec: "{}" });
+  // Small numbers: the model compares moments to a millionth of a millisecond, which epoch times cannot tell apart.
+  const nowMs = (): number => clock.now() + 1_000;
+  const open = (): Promise<Frontier> => openRedisFrontier(config, { link, id, nowMs, pollMs: Infinity, seed: [1, 2, 3, 4] });
+  let current = await open();
+  const outbox: Outbox = await openOutbox(link, id, { crashed: crashedOutput });
+  const written: Output[] = [];
+  let refused = false;
+  let full = false;
+
+  async function drain(): Promise<void> {
+    for (let batch = await outbox.read(); batch !== null; batch = await outbox.read()) {
+      written.push(...batch.outputs);
+      await outbox.checkpoint(batch.cursor, new Map([["memory", { length: written.length }]]));
+    }
+  }
+
+  const calls = METHODS.map((name) => [
+    name,
+    async (...args: readonly never[]): Promise<unknown> => {
+      await options.before?.();
+      if (name === "settle" && full !== refused) {
+        // A server that is full: what the sinks of other stores do when their disk is.
+        await link.command("CONFIG", "SET", "maxmemory", refused ? "1" : "0");
+        full = refused;
+      }
+      const method = current[name] as (...given: readonly never[]) => Promise<unknown>; // one of the frontier's methods, called with its own arguments
+      const answer = await method(...args);
+      await drain();
+      return answer;
+    },
+  ]);
+  const frontier: Frontier = {
+    get seed() {
+      return current.seed;
+    },
+    counts: () => current.counts(),
+    values: () => current.values(),
+    hosts: (max) => current.hosts(max),
+    robotsOf: (origin) => current.robotsOf(origin),
+    remaining: () => current.remaining(),
+    [Symbol.asyncDispose]: () => current[Symbol.asyncDispose](),
+    ...(Object.fromEntries(calls) as Pick<Frontier, (typeof METHODS)[number]>), // made of these names just above
+  };
+
+  /** Closed: the worker hands back what it holds. Killed: it does not, and its leases run out; the server dies with it. */
+  async function restart(how: "closed" | "killed") {
+    const lost = new Set<string>();
+    if (how === "closed") await current[Symbol.asyncDispose]();
+    else {
+      const leases = (await link.command("HGETALL", `${link.tag}:${id}:L`)) as Buffer[]; // HGETALL
+      for (let i = 0; i < leases.length; i += 2) await link.command("ZADD", `${link.tag}:${id}:x`, String(nowMs()), leases[i]!.toString("latin1"));
+      await options.crash?.();
+    }
+    current = await open();
+    await drain();
+    return { lost };
+  }
+
+  return {
+    frontier,
+    clock,
+    link,
+    id,
+    advance: (ms) => clock.advance(ms),
+    outputs: () => written,
+    refuseWrites: (refuse) => {
+      refused = refuse;
+    },
+    restart,
+    second: open,
+    async close() {
+      await current[Symbol.asyncDispose]();
+      await link.close();
+    },
+  };
+}

@@ -1,0 +1,238 @@
+/** The connection to Redis: opened, checked, and every call on it repeated for as long as an outage may last. What is called is the others' affair. */
+import type { Redis } from "ioredis";
+import { CrawlError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import { parseRedisUrl, type RedisAddress } from "./address.ts";
+import { type ScriptName, scriptOf } from "./scripts.ts";
+import { askForRewrite, checkServer, type ServerView } from "./server.ts";
+
+export interface ConnectOptions {
+  /** First part of every key, in braces; `skein`. */
+  readonly prefix?: string;
+  /** How long the first connection is waited for, in ms; 60,000. */
+  readonly startWithinMs?: number;
+  /** How long a call waits for a store that was lost in mid-run, in ms; without end. */
+  readonly waitMs?: number;
+  /** A call that gets no answer for so long counts as lost; 15,000. */
+  readonly answerWithinMs?: number;
+  readonly log: Logger;
+  /** PEM of an authority that is trusted beside the usual ones. */
+  readonly ca?: string;
+}
+
+export interface Link {
+  /** `{prefix}`: what all keys begin with. */
+  readonly tag: string;
+  readonly address: RedisAddress;
+  readonly log: Logger;
+  /** Of the last connection. */
+  readonly server: ServerView;
+  /** Counts the connections: a new one may be to another server. */
+  readonly connections: number;
+  script(name: ScriptName, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<unknown>;
+  /** A command that may be sent twice. Binary answers. */
+  command(name: string, ...args: (string | Buffer | number)[]): Promise<unknown>;
+  /** Calls back with what is published; answers what ends it. */
+  subscribe(channel: string, listener: (message: string) => void): Promise<() => Promise<void>>;
+  close(): Promise<void>;
+}
+
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 2_000;
+const SAY_AGAIN_MS = 30_000;
+
+/** The server says no for now. OOM and MISCONF: it takes no writes; the others: it starts, or is no master (any more). */
+const PASSING = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|UNBLOCKED)\b/;
+const REFUSED = /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password|ERR Client sent AUTH)/;
+
+const isReply = (error: unknown): error is Error => error instanceof Error && error.name === "ReplyError";
+const wordOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+function clientOptions(address: RedisAddress, { answerWithinMs = 15_000, ca }: ConnectOptions) {
+  const tls = ca === undefined ? {} : { ca };
+  return {
+    ...(address.sentinels === null
+      ? { host: address.host, port: address.port }
+      : { sentinels: address.sentinels.nodes.map((node) => ({ ...node })), name: address.sentinels.name }),
+    ...(address.username === null ? {} : { username: address.username }),
+    ...(address.password === null ? {} : { password: address.password }),
+    ...(address.tls ? { tls, ...(address.sentinels === null ? {} : { sentinelTLS: tls, enableTLSForSentinelMode: true }) } : {}),
+    db: address.db,
+    protocol: 2 as const,
+    lazyConnect: true,
+    disableClientInfo: true,
+    connectionName: "skein",
+    connectTimeout: 5_000,
+    socketTimeout: answerWithinMs,
+    keepAlive: 10_000,
+    // Whatever was under way when the connection broke is told so; `attempt` below decides what comes of it.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+    enableReadyCheck: false,
+    retryStrategy: (times: number) => Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(times - 1, 10)),
+  };
+}
+
+/** Rejects with `store-unreachable` (bad password, no answer within the bound), or `invalid-options` for a server that must not be used. */
+export async function connectRedis(url: string, options: ConnectOptions): Promise<Link> {
+  const address = parseRedisUrl(url);
+  const prefix = options.prefix ?? "skein";
+  if (!/^[\w.:-]{1,64}$/.test(prefix)) {
+    throw new CrawlError("invalid-options", `a key prefix is letters, digits and . : _ -, not ${prefix}`, {
+      problems: [{ option: "store.prefix", message: "letters, digits and . : _ -" }],
+    });
+  }
+  const { Redis: Client } = await import("ioredis");
+  const client = new Client(clientOptions(address, options));
+  return linkOf(client, address, `{${prefix}}`, options);
+}
+
+async function linkOf(client: Redis, address: RedisAddress, tag: string, options: ConnectOptions): Promise<Link> {
+  const { log, startWithinMs = 60_000, waitMs = Infinity } = options;
+  let server: ServerView | null = null;
+  let connections = 0;
+  let closed = false;
+  let lastTrouble = "no answer";
+  let saidAt = -Infinity;
+  /** Of the connection that is open now; null: none is. */
+  let checked: Promise<void> | null = null;
+  const waiting = new Set<() => void>();
+
+  const unreachable = (why: string, cause?: unknown): CrawlError =>
+    new CrawlError("store-unreachable", `the store at ${address.shown} ${why}`, cause === undefined ? {} : { cause });
+
+  client.on("error", (error: Error) => {
+    lastTrouble = error.message;
+  });
+  client.on("close", () => {
+    checked = null;
+  });
+  client.on("ready", () => {
+    connections++;
+    for (const go of [...waiting]) go();
+  });
+
+  async function check(): Promise<void> {
+    const view = await checkServer(client, address, log);
+    await askForRewrite(client, { view, tag, log });
+    server = view;
+  }
+
+  /** Each connection is looked at once before the first call, by whoever comes first. */
+  async function verified(): Promise<void> {
+    if (client.status !== "ready") throw new Error(REFUSED.test(lastTrouble) ? lastTrouble : "not connected");
+    const mine = (checked ??= check());
+    try {
+      await mine;
+    } catch (error) {
+      // A verdict stays; a server that was still loading is looked at again.
+      if (!(error instanceof CrawlError) && checked === mine) checked = null;
+      throw error;
+    }
+  }
+
+  /** Until something changes, or the pause is over. */
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(go, ms);
+      function go(): void {
+        clearTimeout(timer);
+        waiting.delete(go);
+        resolve();
+      }
+      waiting.add(go);
+    });
+  }
+
+  function say(why: string): void {
+    const now = performance.now();
+    if (now - saidAt < SAY_AGAIN_MS) return;
+    saidAt = now;
+    log("warn", "the store does not take calls; waiting", { store: address.shown, why });
+  }
+
+  /** Whether the call may be made again after this failure; throws when it may not. */
+  function judge(error: unknown): void {
+    if (error instanceof CrawlError) throw error;
+    const word = wordOf(error);
+    if (REFUSED.test(word)) throw unreachable(`refused the login: ${word}`, error);
+    if (isReply(error) && !PASSING.test(word)) throw new CrawlError("internal", `the store at ${address.shown} answered: ${word}`, { cause: error });
+    // A replica by now: sentinels or the name know the new master.
+    if (/^READONLY/.test(word)) client.disconnect(true);
+  }
+
+  async function attempt<T>(call: () => Promise<T>, boundMs: number): Promise<T> {
+    const begun = performance.now();
+    let pauseMs = FIRST_PAUSE_MS;
+    for (;;) {
+      if (closed) throw unreachable("was closed");
+      try {
+        await verified();
+        const answer = await call();
+        if (saidAt > -Infinity) {
+          log("info", "the store answers again", { store: address.shown });
+          saidAt = -Infinity;
+        }
+        return answer;
+      } catch (error) {
+        judge(error);
+        const why = isReply(error) ? error.message : lastTrouble;
+        if (performance.now() - begun >= boundMs) throw unreachable(`did not answer within ${Math.round(boundMs / 1_000)} s: ${why}`, error);
+        say(why);
+        await pause(Math.min(pauseMs * (0.5 + Math.random() / 2), Math.max(1, boundMs - (performance.now() - begun))));
+        pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
+      }
+    }
+  }
+
+  async function send(name: ScriptName, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<unknown> {
+    const { sha, text } = scriptOf(name);
+    try {
+      return await client.callBuffer("EVALSHA", [sha, keys.length, ...keys, ...args]);
+    } catch (error) {
+      if (!(isReply(error) && error.message.startsWith("NOSCRIPT"))) throw error;
+      return client.callBuffer("EVAL", [text, keys.length, ...keys, ...args]);
+    }
+  }
+
+  client.connect().catch((error: unknown) => {
+    lastTrouble = wordOf(error);
+  });
+  const close = async (): Promise<void> => {
+    closed = true;
+    for (const go of [...waiting]) go();
+    client.disconnect();
+  };
+  try {
+    await attempt(() => client.ping(), startWithinMs);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+
+  return {
+    tag,
+    address,
+    log,
+    get server() {
+      return server!; // the first check has passed
+    },
+    get connections() {
+      return connections;
+    },
+    script: (name, keys, args) => attempt(() => send(name, keys, args), waitMs),
+    command: (name, ...args) => attempt(() => client.callBuffer(name, args), waitMs),
+    async subscribe(channel, listener) {
+      const { Redis: Client } = await import("ioredis");
+      const ear = new Client({ ...clientOptions(address, options), enableOfflineQueue: true, maxRetriesPerRequest: null, autoResendUnfulfilledCommands: true });
+      // A broken connection is made again, and what was missed meanwhile is heard of by asking (renew).
+      ear.on("error", () => undefined);
+      ear.on("message", (_: string, message: string) => listener(message));
+      await ear.connect().catch(() => undefined);
+      ear.subscribe(channel).catch((error: unknown) => log("debug", "no messages from the store", { store: address.shown, why: wordOf(error) }));
+      return async () => ear.disconnect();
+    },
+    close,
+  };
+}

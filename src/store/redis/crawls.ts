@@ -1,0 +1,148 @@
+/** The crawls of a store: their numbers, specs and states, which of them are live, and how the ended ones go. What a crawl still has to do is frontier.ts. */
+import type { EpochMs } from "../../core/clock.ts";
+import type { Link } from "./connect.ts";
+
+export interface StoredCrawl {
+  /** Counts up from 1. */
+  readonly id: number;
+  readonly createdAt: EpochMs;
+  readonly endedAt: EpochMs | null;
+  /** Nothing is left to do. A larger page limit may change that. */
+  readonly completed: boolean;
+  /** Everything that the crawl is made of, as its creator stored it. */
+  readonly info: ReadonlyMap<string, string>;
+}
+
+export interface CrawlEnd {
+  readonly id: number;
+  readonly cursor: string;
+}
+
+export interface Crawls {
+  /** `info`: the spec and what else belongs to the crawl, as text by name (not `created`). */
+  create(info: Readonly<Record<string, string>>): Promise<number>;
+  /** Null: there is none (any more). */
+  get(id: number): Promise<StoredCrawl | null>;
+  /** Changes texts of the crawl; null takes one away. */
+  note(id: number, changes: Readonly<Record<string, string | null>>): Promise<void>;
+  /** Crawls that have work, oldest first: those that workers look at. */
+  live(): Promise<readonly number[]>;
+  /** All, newest first, from below `before`. */
+  list(most: number, before?: number): Promise<readonly number[]>;
+  /** Completions from after the cursor ("0-0": all that are remembered), each once. */
+  ends(after: string): Promise<readonly CrawlEnd[]>;
+  /** Everything of the crawl, whatever its state; leases of it are lost. Idempotent. */
+  delete(id: number): Promise<void>;
+  /** Deletes crawls that ended before so many days and whose outputs have been taken; answers them. */
+  retire(days: number): Promise<readonly number[]>;
+}
+
+const AT_ONCE = 500;
+const DAY_MS = 86_400_000;
+/** Keys of a crawl that are not numbered. */
+const SINGLE = ["h", "hc", "w", "pl", "lv", "cy", "L", "x", "rt", "ro", "rx", "ck", "t", "val", "ns", "rv", "out", "own", "sink"] as const;
+
+const text = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString("utf8") : String(value));
+
+function pairs(flat: unknown): Map<string, string> {
+  const list = flat as readonly Buffer[]; // HGETALL
+  return new Map(Array.from({ length: list.length / 2 }, (_, n) => [text(list[2 * n]), text(list[2 * n + 1])]));
+}
+
+export function createCrawls(link: Link): Crawls {
+  const { tag } = link;
+  const keyOf = (id: number, name: string): string => `${tag}:${id}:${name}`;
+
+  async function unlink(keys: readonly string[]): Promise<void> {
+    for (let from = 0; from < keys.length; from += AT_ONCE) await link.command("UNLINK", ...keys.slice(from, from + AT_ONCE));
+  }
+
+  /** Queues lie in keys named by level, priority and host: the hosts' records say which. */
+  async function unlinkQueues(id: number): Promise<void> {
+    let cursor = "0";
+    do {
+      const [next, flat] = (await link.command("HSCAN", keyOf(id, "h"), cursor, "COUNT", AT_ONCE)) as [Buffer, Buffer[]]; // HSCAN
+      const names: string[] = [];
+      for (let i = 0; i < flat.length; i += 2) names.push(text(flat[i]));
+      if (names.length > 0) await link.script("retire", [tag, `${tag}:${id}`], names);
+      cursor = text(next);
+    } while (cursor !== "0");
+  }
+
+  async function remove(id: number): Promise<void> {
+    // Nobody takes it up any more; then what is large; its numbers, which say how large, last.
+    await link.command("ZREM", `${tag}:jobs`, id);
+    const numbers = pairs(await link.command("HGETALL", keyOf(id, "m")));
+    await unlinkQueues(id);
+    for (const map of ["v", "o"]) {
+      const buckets = 2 ** Number(numbers.get(`${map}b`) ?? 0) + Number(numbers.get(`${map}p`) ?? 0);
+      for (let from = 0; from < buckets; from += AT_ONCE) {
+        await unlink(Array.from({ length: Math.min(AT_ONCE, buckets - from) }, (_, n) => keyOf(id, `${map}${from + n}`)));
+      }
+    }
+    const levels = (await link.command("ZRANGE", keyOf(id, "pl"), 0, -1)) as Buffer[]; // ZRANGE
+    await unlink(levels.map((level) => keyOf(id, `pk:${text(level)}`)));
+    await unlink(SINGLE.map((name) => keyOf(id, name)));
+    await link.command("HDEL", `${tag}:alive`, id);
+    await link.command("ZREM", `${tag}:all`, id);
+    await unlink([keyOf(id, "info"), keyOf(id, "m")]);
+  }
+
+  async function get(id: number): Promise<StoredCrawl | null> {
+    const [info, numbers] = await Promise.all([link.command("HGETALL", keyOf(id, "info")), link.command("HGETALL", keyOf(id, "m"))]);
+    const fields = pairs(info);
+    const state = pairs(numbers);
+    if (fields.size === 0) return null;
+    const createdAt = Number(fields.get("created"));
+    fields.delete("created");
+    const completed = state.get("over") === "1";
+    return { id, createdAt, endedAt: completed ? Number(state.get("endedAt")) : null, completed, info: fields };
+  }
+
+  async function nowMs(): Promise<number> {
+    const [seconds, micros] = (await link.command("TIME")) as [Buffer, Buffer]; // TIME
+    return Number(text(seconds)) * 1_000 + Number(text(micros)) / 1_000;
+  }
+
+  return {
+    async create(info) {
+      return Number(await link.script("create", [tag], ["", ...Object.entries(info).flat()]));
+    },
+    get,
+    async note(id, changes) {
+      const kept = Object.entries(changes).flatMap(([name, value]) => (value === null ? [] : [name, value]));
+      const gone = Object.entries(changes).flatMap(([name, value]) => (value === null ? [name] : []));
+      if (kept.length > 0) await link.command("HSET", keyOf(id, "info"), ...kept);
+      if (gone.length > 0) await link.command("HDEL", keyOf(id, "info"), ...gone);
+    },
+    async live() {
+      return ((await link.command("ZRANGE", `${tag}:jobs`, 0, -1)) as Buffer[]).map((id) => Number(text(id))); // ZRANGE
+    },
+    async list(most, before) {
+      const bound = before === undefined ? "+inf" : `(${before}`;
+      const ids = (await link.command("ZRANGE", `${tag}:all`, bound, "-inf", "BYSCORE", "REV", "LIMIT", 0, most)) as Buffer[]; // ZRANGE
+      return ids.map((id) => Number(text(id)));
+    },
+    async ends(after) {
+      const entries = (await link.command("XRANGE", `${tag}:ev`, `(${after}`, "+")) as readonly [Buffer, Buffer[]][]; // XRANGE
+      return entries.map(([cursor, fields]) => ({ id: Number(text(fields[1])), cursor: text(cursor) }));
+    },
+    delete: remove,
+    async retire(days) {
+      const before = (await nowMs()) - days * DAY_MS;
+      const gone: number[] = [];
+      for (let upTo: number | undefined; ; ) {
+        const ids = await this.list(AT_ONCE, upTo);
+        for (const id of ids) {
+          const numbers = pairs(await link.command("HGETALL", keyOf(id, "m")));
+          const drained = (numbers.get("oin") ?? "0") === (numbers.get("oout") ?? "0");
+          if (numbers.get("over") !== "1" || !drained || Number(numbers.get("endedAt")) > before) continue;
+          await remove(id);
+          gone.push(id);
+        }
+        if (ids.length < AT_ONCE) return gone;
+        upTo = ids.at(-1);
+      }
+    },
+  };
+}

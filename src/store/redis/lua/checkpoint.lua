@@ -1,0 +1,27 @@
+-- checkpoint: ARGV 3 what (own, keep, save, leave), 4 token of the owner, 5 its lease in ms, 6 cursor, 7 states of the sinks as JSON. One owner at a time.
+local O, K = J .. ':own', J .. ':sink'
+local what, token = ARGV[3], ARGV[4]
+local owner = call('GET', O)
+if what == 'own' then
+  if owner and owner ~= token then return { 0 } end
+  call('SET', O, token, 'PX', ARGV[5])
+  local at = call('HMGET', K, 'cursor', 'states')
+  return { 1, at[1] or '0-0', at[2] or '{}' }
+end
+if owner ~= token then return { 0 } end
+if what == 'leave' then
+  call('DEL', O)
+  return { 1 }
+end
+call('PEXPIRE', O, ARGV[5])
+if what == 'save' then
+  call('HSET', K, 'cursor', ARGV[6], 'states', ARGV[7])
+  local last = call('XRANGE', J .. ':out', ARGV[6], ARGV[6])[1]
+  if last then
+    local outputs, bytes = read('<dd', last[2][4])
+    call('HSET', J .. ':m', 'oout', exact(outputs), 'ooutb', exact(bytes))
+    local ms, n = string.match(ARGV[6], '^(%d+)-(%d+)$')
+    call('XTRIM', J .. ':out', 'MINID', ms .. '-' .. string.format('%.0f', tonumber(n) + 1))
+  end
+end
+return { 1 }

@@ -1,0 +1,171 @@
+-- Queues: a list for each host, level and priority, their directory in the host's record, and the two-level window (decision 4).
+-- A lane's name sorts as it is served: robots requests, then lower levels, larger priorities, what came back before what is new.
+local DFS, LEVELS = S.dfs == 1, S.levels == 1
+
+local function laneOf(level, priority, front) return pack('>HBB', level + 1, 99 - priority, front and 0 or 1) end
+local function laneKey(h, lane)
+  if lane == ROBOTS_LANE then return J .. ':q:r:' .. h.name end
+  local level, priority, back = read('>HBB', lane)
+  return J .. ':q:' .. (level - 1) .. ':' .. (99 - priority) .. (back == 0 and 'f' or '') .. ':' .. h.name
+end
+local function levelOfLane(lane) return read('>H', lane) - 1 end
+
+local function openLane(h, lane)
+  local lanes = h.lanes
+  local at = 1
+  while at <= #lanes and lanes[at] < lane do at = at + 1 end
+  if lanes[at] == lane then return end
+  table.insert(lanes, at, lane)
+  if at == 1 and lane ~= ROBOTS_LANE then h.blocked = false end
+end
+
+local function closeLane(h)
+  table.remove(h.lanes, 1)
+  h.blocked = false
+end
+
+-- What a step adds is gathered by list.
+local pushed, pushKeys = {}, {}
+local function pushBack(h, level, priority, entry)
+  local lane = laneOf(level, priority, false)
+  openLane(h, lane)
+  local key = laneKey(h, lane)
+  local list = pushed[key]
+  if not list then
+    list = {}
+    pushed[key] = list
+    pushKeys[#pushKeys + 1] = key
+  end
+  list[#list + 1] = entry
+  h.entries = h.entries + 1
+  if DFS then h.blocked = false end
+  mark(h)
+end
+
+local function flushPushes()
+  for _, key in ipairs(pushKeys) do
+    local list = pushed[key]
+    for from = 1, #list, 1000 do call('RPUSH', key, unpack(list, from, math.min(from + 999, #list))) end
+  end
+  pushed, pushKeys = {}, {}
+end
+
+local function pushFront(h, level, priority, entry)
+  local lane = laneOf(level, priority, DFS)
+  openLane(h, lane)
+  call(DFS and 'RPUSH' or 'LPUSH', laneKey(h, lane), entry)
+  h.entries = h.entries + 1
+  h.blocked = false
+  mark(h)
+end
+
+local function pushRobots(h, entry)
+  openLane(h, ROBOTS_LANE)
+  call('RPUSH', laneKey(h, ROBOTS_LANE), entry)
+  h.blocked = false
+  mark(h)
+end
+
+-- The first entry of the host's first lane, and that lane.
+local function pop(h)
+  local lane = h.lanes[1]
+  local key = laneKey(h, lane)
+  local entry = call((DFS or lane == ROBOTS_LANE) and 'RPOP' or 'LPOP', key)
+  if lane ~= ROBOTS_LANE then h.entries = h.entries - 1 end
+  if call('EXISTS', key) == 0 then closeLane(h) end
+  return entry, lane
+end
+
+-- What was popped is put back where it was.
+local function unpop(h, lane, entry)
+  openLane(h, lane)
+  call(DFS and 'RPUSH' or 'LPUSH', laneKey(h, lane), entry)
+  h.entries = h.entries + 1
+end
+
+-- Levels: what is queued, delayed or leased at each. The window rises to the lowest that has something.
+local live = {}
+local function addLevel(level) if LEVELS then live[level] = (live[level] or 0) + 1 end end
+local function dropLevel(level) if LEVELS then live[level] = (live[level] or 0) - 1 end end
+local function flushLevels()
+  local moved = false
+  for level, by in pairs(live) do
+    if by ~= 0 then
+      local left = call('HINCRBY', J .. ':lv', level, by)
+      if left == 0 then call('HDEL', J .. ':lv', level) end
+      if left == 0 or left == by then moved = true end
+    end
+  end
+  live = {}
+  if not moved then return end
+  local lowest = INF
+  for _, level in ipairs(call('HKEYS', J .. ':lv')) do lowest = math.min(lowest, tonumber(level)) end
+  if lowest < INF and lowest ~= get('base') then set('base', lowest) end
+end
+local function isOpen(level) return not LEVELS or level <= get('base') + 1 end
+
+-- Writes a host and puts it where it belongs: waiting (1), parked until its level opens (level + 2), or nowhere (0). I1: never in two places.
+local function placeHost(h)
+  local lane = h.lanes[1]
+  local pos = 0
+  if lane then
+    local level = levelOfLane(lane)
+    pos = (level < 0 or isOpen(level)) and 1 or level + 2
+  end
+  if pos ~= h.pos then
+    if h.pos == 1 then
+      call('ZREM', W, h.name)
+    elseif h.pos > 1 then
+      local parked = J .. ':pk:' .. (h.pos - 2)
+      call('ZREM', parked, h.name)
+      bump('parked', -1)
+      if call('EXISTS', parked) == 0 then call('ZREM', J .. ':pl', h.pos - 2) end
+    else
+      h.turn = math.max(h.turn, now)
+    end
+    if pos > 1 then
+      ties = ties + 1
+      call('ZADD', J .. ':pk:' .. (pos - 2), now + ties * STEP, h.name)
+      call('ZADD', J .. ':pl', pos - 2, pos - 2)
+      bump('parked', 1)
+    end
+    h.pos = pos
+  end
+  if pos == 1 then
+    local due = dueOf(h)
+    ties = ties + 1
+    call('ZADD', W, due == INF and '+inf' or due - STEP * (STEPS + 12 - ties % STEPS), h.name)
+  end
+  call('HSET', HOSTS, h.name, writeHost(h))
+  if h.gate and h.gate.dirty then
+    call('HSET', GATES, h.name, writeGate(h.gate))
+    h.gate.dirty = false
+  end
+  h.dirty = false
+end
+
+local function flushHosts()
+  local list = HD
+  HD = {}
+  for _, h in ipairs(list) do placeHost(h) end
+end
+
+-- Nothing of it is queued or under way, its clock has passed, and it has taught nothing that must be kept.
+local function isForgettable(h)
+  local taught = h.tuned or h.patched or h.crawlDelay > 0 or h.epoch > 0
+  if h.entries > 0 or #h.lanes > 0 or h.leased > 0 or taught then return false end
+  local g = gateOf(h)
+  return g.me.inFlight == 0 and now > math.max(g.last + delayOf(h) * h.stretch, h.notBefore, g.notBefore, h.held)
+end
+
+-- A wide crawl meets millions of hosts of which it asks one page each: for each new one three of the others are looked at, so that the idle run out.
+local function forgetSome()
+  if fresh == 0 or call('HLEN', HOSTS) < MOST_REMEMBERED then return end
+  for _, name in ipairs(call('HRANDFIELD', HOSTS, math.min(300, fresh * 3))) do
+    local h = findHost(name)
+    if h and not h.dirty and isForgettable(h) then
+      call('HDEL', HOSTS, name)
+      if #h.gate.others == 0 then call('HDEL', GATES, name) end
+    end
+  end
+end

@@ -1,0 +1,73 @@
+/** The drain of a crawl's outbox: outputs in settle order, from after the last checkpoint, for one owner at a time. Writing them to sinks is its caller's affair. */
+import { randomBytes } from "node:crypto";
+import { CrawlError } from "../../core/errors.ts";
+import type { FrontierHooks } from "../../core/frontier.ts";
+import type { Output } from "../../core/records.ts";
+import type { SinkState } from "../../core/sink.ts";
+import type { Link } from "./connect.ts";
+import { readEntry } from "./pack.ts";
+import { type CrashPacket, readOutputs } from "./packet.ts";
+
+export interface OutboxBatch {
+  /** What comes after this batch. */
+  readonly cursor: string;
+  /** As FrontierHooks.write takes them; owed ones lie flat, before the output that carried them. */
+  readonly outputs: readonly Output[];
+}
+
+export interface Outbox {
+  /** Where the sinks stood at the last checkpoint, by name. A drain begins by cutting its files back to it. */
+  readonly states: ReadonlyMap<string, SinkState>;
+  /** The next outputs, or null when there are none now. Reading takes nothing away. */
+  read(most?: number): Promise<OutboxBatch | null>;
+  /** Everything up to the cursor is written: one step with the states of the sinks. Rejects with `state-held` once another owner has taken over. */
+  checkpoint(cursor: string, states: ReadonlyMap<string, SinkState>): Promise<void>;
+  /** Holds the outbox for another `leaseMs`; as a checkpoint does. */
+  keep(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface OutboxOptions {
+  readonly crashed: FrontierHooks["crashed"];
+  /** An owner that has died is followed by another after so long; 15,000. */
+  readonly leaseMs?: number;
+}
+
+/** Rejects with `state-held` while another drain holds the crawl's outbox. */
+export async function openOutbox(link: Link, id: number, options: OutboxOptions): Promise<Outbox> {
+  const keys = [link.tag, `${link.tag}:${id}`] as const;
+  const token = randomBytes(12).toString("base64url");
+  const leaseMs = String(options.leaseMs ?? 15_000);
+  const run = async (what: string, ...more: readonly string[]): Promise<readonly unknown[]> =>
+    (await link.script("checkpoint", keys, ["", "0", what, token, leaseMs, ...more])) as unknown[]; // checkpoint.lua
+  const heldError = (): CrawlError => new CrawlError("state-held", `the outputs of crawl ${id} are being written by another process`);
+
+  const [owned, at, saved] = await run("own");
+  if (owned !== 1) throw heldError();
+  let cursor = String(at);
+  const states = new Map(Object.entries(JSON.parse(String(saved)) as Record<string, SinkState>)); // written by checkpoint
+
+  const crashed = ({ entry, host, priority, depth, crashes }: CrashPacket): Output => options.crashed(readEntry(entry, host, priority, depth).request, crashes);
+
+  async function demand(what: string, ...more: readonly string[]): Promise<void> {
+    const [kept] = await run(what, ...more);
+    if (kept !== 1) throw heldError();
+  }
+
+  return {
+    states,
+    async read(most = 64) {
+      const entries = (await link.command("XRANGE", `${keys[1]}:out`, `(${cursor}`, "+", "COUNT", most)) as readonly [Buffer, Buffer[]][]; // XRANGE
+      const last = entries.at(-1);
+      if (last === undefined) return null;
+      cursor = last[0].toString("latin1");
+      const outputs = entries.flatMap(([, fields]) => readOutputs(fields[1] ?? Buffer.alloc(0), crashed));
+      return { cursor, outputs };
+    },
+    checkpoint: (to, now) => demand("save", to, JSON.stringify(Object.fromEntries(now))),
+    keep: () => demand("keep"),
+    async [Symbol.asyncDispose]() {
+      await run("leave");
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/** A real Redis of the tests' own, on a private port with its files in a temporary directory; for tests only. */
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export interface TestServer {
+  readonly port: number;
+  readonly url: string;
+  readonly dir: string;
+  /** Ends it at once, as a kill of the machine's choice does. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  signal(name: NodeJS.Signals): void;
+  stop(): Promise<void>;
+}
+
+function isThere(): boolean {
+  try {
+    execFileSync("redis-server", ["--version"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Why the tests on Redis are skipped; false: they are not. */
+export const skipRedis: string | false = (() => {
+  if (isThere()) return false;
+  if ((process.env.SKEIN_REQUIRE ?? "").split(",").includes("redis")) throw new Error("redis-server is not on PATH, and SKEIN_REQUIRE asks for it");
+  return "redis-server is not on PATH";
+})();
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+export async function startServer(more: readonly string[] = [], port?: number): Promise<TestServer> {
+  const dir = mkdtempSync(join(tmpdir(), "skein-redis-"));
+  const at = port ?? (await freePort());
+  let child: ChildProcess | null = null;
+  const args = ["--port", String(at), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "yes", "--appendfsync", "everysec", ...more];
+
+  async function start(): Promise<void> {
+    const started = spawn("redis-server", args, { stdio: ["ignore", "pipe", "inherit"] });
+    child = started;
+    let log = "";
+    await new Promise<void>((resolve, reject) => {
+      started.stdout?.on("data", (bytes: Buffer) => {
+        log += bytes.toString("latin1");
+        if (log.includes("Ready to accept connections")) resolve();
+      });
+      started.once("exit", () => reject(new Error(`redis-server ended:\n${log}`)));
+    });
+    log = "";
+  }
+
+  async function end(signal: NodeJS.Signals): Promise<void> {
+    const ending = child;
+    if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return;
+    const gone = once(ending, "exit");
+    ending.kill(signal);
+    await gone;
+  }
+
+  await start();
+  return {
+    port: at,
+    url: `redis://127.0.0.1:${at}`,
+    dir,
+    kill: () => end("SIGKILL"),
+    start,
+    signal: (name) => void child?.kill(name),
+    async stop() {
+      await end("SIGKILL");
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/** What is asked of a server before anything is kept there: its version, that it evicts nothing, and what of it is on a disk. */
+import type { Redis } from "ioredis";
+import { CrawlError } from "../../core/errors.ts";
+import type { Logger } from "../../core/log.ts";
+import type { RedisAddress } from "./address.ts";
+
+export interface ServerView {
+  /** `redis` or `valkey`. */
+  readonly kind: string;
+  readonly version: string;
+  /** Changes with every start of the server. */
+  readonly runId: string;
+  readonly aof: boolean;
+  /** Bytes; 0: no bound. */
+  readonly maxMemory: number;
+  readonly usedMemory: number;
+}
+
+const LEAST: readonly [number, number] = [6, 2];
+
+function fieldsOf(info: string): ReadonlyMap<string, string> {
+  return new Map(
+    info.split(/\r?\n/).flatMap((line) => {
+      const colon = line.indexOf(":");
+      return colon < 0 ? [] : [[line.slice(0, colon), line.slice(colon + 1)] as const];
+    }),
+  );
+}
+
+function refuse(address: RedisAddress, message: string): never {
+  throw new CrawlError("invalid-options", `the store at ${address.shown} ${message}`, { problems: [{ option: "store", message }] });
+}
+
+/** Whether snapshots are taken; null: the server does not say. */
+async function takesSnapshots(client: Redis): Promise<boolean | null> {
+  try {
+    const answer = await client.config("GET", "save");
+    return Array.isArray(answer) && answer[1] !== undefined ? answer[1] !== "" : null;
+  } catch {
+    // Hosted servers keep CONFIG to themselves.
+    return null;
+  }
+}
+
+/** Throws `invalid-options` for a server on which a crawl would lose what it knows. Asked at every connection: it may be another server. */
+export async function checkServer(client: Redis, address: RedisAddress, log: Logger): Promise<ServerView> {
+  const fields = fieldsOf(await client.info());
+  const [major = 0, minor = 0] = (fields.get("redis_version") ?? "0").split(".").map(Number);
+  const valkey = fields.get("valkey_version");
+  const version = valkey ?? fields.get("redis_version") ?? "0";
+  if (major < LEAST[0] || (major === LEAST[0] && minor < LEAST[1])) refuse(address, `is Redis ${version}; 6.2 is the oldest that will do, or Valkey`);
+  if (fields.get("redis_mode") === "cluster") refuse(address, "is a node of a Redis Cluster; one server, or one with replicas and sentinels, is needed");
+  const maxMemory = Number(fields.get("maxmemory") ?? 0);
+  const policy = fields.get("maxmemory_policy") ?? "noeviction";
+  if (maxMemory > 0 && policy !== "noeviction") {
+    refuse(address, `drops keys when it is full (maxmemory-policy ${policy}): set it to noeviction, or give the crawl a Redis of its own`);
+  }
+  const aof = fields.get("aof_enabled") === "1";
+  if (!aof) {
+    const snapshots = await takesSnapshots(client);
+    if (snapshots === false) log("warn", "the store keeps nothing on disk: a restart of Redis loses the crawl; set appendonly yes", { store: address.shown });
+    else if (snapshots === true)
+      log("warn", "the store keeps snapshots only: a restart of Redis goes back to the last one; set appendonly yes", { store: address.shown });
+  }
+  return {
+    kind: valkey === undefined ? "redis" : "valkey",
+    version,
+    runId: fields.get("run_id") ?? "",
+    aof,
+    maxMemory,
+    usedMemory: Number(fields.get("used_memory") ?? 0),
+  };
+}
+
+/**
+ * Redis 7.0 keeps what was cut off in the middle of a MULTI in its append-only file and applies half a step at the start after the next; a rewritten
+ * file has no such end. So a rewrite is asked for whenever the server has started since the store last saw it.
+ */
+export async function askForRewrite(client: Redis, of: { readonly view: ServerView; readonly tag: string; readonly log: Logger }): Promise<void> {
+  const { view, tag, log } = of;
+  if (!view.aof || view.runId === "") return;
+  const key = `${tag}:run`;
+  if ((await client.get(key)) === view.runId) return;
+  try {
+    await client.bgrewriteaof();
+    await client.set(key, view.runId);
+    log("info", "the server has started anew; its append-only file is being rewritten", { version: view.version });
+  } catch (error) {
+    // One is under way, the server is full, or a hosted server does not allow it; the next connection asks again.
+    log("debug", "no rewrite of the append-only file", { why: error instanceof Error ? error.message : String(error) });
+  }
+}
