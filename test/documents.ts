@@ -1,4 +1,4 @@
-/** Runs the marked code blocks of a document, for docs.test.ts and tutorials.test.ts, which say which documents. */
+/** Runs the marked code blocks of a document, for the suites that say which documents. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
