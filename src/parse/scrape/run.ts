@@ -47,11 +47,18 @@ async function handle(module: ScraperModule & { kind: "handlers" }, task: Scrape
   const run = createPageRun(task, { ...around, handler: name, handlers: module.names, items: module.rules });
   try {
     // `as`: the data is what a `follow` of the same scraper gave; their agreement is its author's.
-    await handler(run.context as never);
+    const answer: unknown = await handler(run.context as never);
+    if (isGenerator(answer))
+      throw new TypeError(`the handler ${JSON.stringify(name)} is a generator, whose code never runs: give items with item(), not with yield`);
     return await run.finish();
   } finally {
     run.close();
   }
+}
+
+function isGenerator(answer: unknown): boolean {
+  const tag = Object.prototype.toString.call(answer);
+  return tag === "[object Generator]" || tag === "[object AsyncGenerator]";
 }
 
 async function findLinks(find: Scrape, task: ScrapeTask): Promise<Scraped> {
@@ -69,11 +76,22 @@ async function findLinks(find: Scrape, task: ScrapeTask): Promise<Scraped> {
   return { ...NOTHING, links };
 }
 
+/** Longest message and stack that are kept, in characters: authors put whole pages into their errors. */
+const MAX_MESSAGE = 2_000;
+const MAX_STACK = 20_000;
+
+/** Never throws, whatever was thrown. */
 export function threw(error: unknown): ScrapeOutcome & { kind: "threw" } {
-  if (!(error instanceof Error)) return { kind: "threw", message: typeof error === "string" ? detached(error) : inspect(error), stack: null };
-  return {
-    kind: "threw",
-    message: detached(error.message === "" ? error.name : error.message),
-    stack: error.stack === undefined ? null : detached(error.stack),
-  };
+  try {
+    if (!(error instanceof Error)) return { kind: "threw", message: shortened(typeof error === "string" ? error : inspect(error), MAX_MESSAGE), stack: null };
+    const message = String(error.message) || String(error.name);
+    return { kind: "threw", message: shortened(message, MAX_MESSAGE), stack: typeof error.stack === "string" ? shortened(error.stack, MAX_STACK) : null };
+  } catch {
+    // A getter or an inspect method of the author's own failed in its turn: that there was an error is all that can be said of it.
+    return { kind: "threw", message: "an error that cannot be read was thrown", stack: null };
+  }
+}
+
+function shortened(text: string, most: number): string {
+  return detached(text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`);
 }
