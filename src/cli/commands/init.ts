@@ -29,8 +29,11 @@ Exit status: 0; 2 usage; 3 a file cannot be written.
 
 const DEFAULT_URL = "https://example.com/";
 
+/** An import of the files below, not of this one. */
+const bring = (name: string, from: string): string => `import { ${name} } from "${from}";`;
+
 const SCRAPER = `/** Reads the pages of the crawl. Try it on one page: skein fetch URL -s scraper.ts */
-import { defineScraper } from "skein";
+${bring("defineScraper", "skein")}
 
 export default defineScraper({
   // Raise it when pages are to be understood differently: what was stored under another version is read again.
@@ -59,7 +62,7 @@ const PACKAGE = `${JSON.stringify(
 const TEST = `/** node --test */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { testHandler } from "skein/testing";
+${bring("testHandler", "skein/testing")}
 import scraper from "./scraper.ts";
 
 test("a detail page gives one item", async () => {
