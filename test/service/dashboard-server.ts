@@ -19,6 +19,7 @@ export interface DashboardBench extends AsyncDisposable {
   fill(id: number, table: JobTable, values: readonly unknown[]): void;
 }
 
+const PLAIN = parseSpec({});
 const tally = (counts: Readonly<Record<string, number>>, word: string) => ({ ...counts, [word]: (counts[word] ?? 0) + 1 });
 
 /** A page record, the `at`th of a job. */
@@ -85,7 +86,7 @@ export async function dashboardBench(options: Partial<ServiceOptions> = {}, most
   return {
     ...{ jobs, hosts, url: service.url },
     async add(seeds, state, counts = {}) {
-      const created = await jobs.create({ spec: parseSpec({}), lines: seeds, idempotency: null });
+      const created = await jobs.create({ spec: PLAIN, lines: seeds, idempotency: null });
       if (created.kind !== "created") throw new Error(`the job was not made: ${created.kind}`);
       const { id } = created.job;
       jobs.set(id, state, counts);

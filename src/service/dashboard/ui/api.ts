@@ -24,6 +24,18 @@ export class Unreachable extends Error {
   }
 }
 
+/** What went wrong, in a sentence for who pressed a button: with every fault that the service names. */
+export function wordsOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const entries =
+    error instanceof ApiProblem
+      ? error.errors.map(({ option, line, message: what }) => [line === undefined ? option : `line ${line}`, what].filter(Boolean).join(": "))
+      : [];
+  const said = entries.length === 0 ? message : `${message}: ${entries.slice(0, MOST_SAID).join("; ")}${entries.length > MOST_SAID ? " …" : ""}`;
+  return said.charAt(0).toUpperCase() + said.slice(1);
+}
+const MOST_SAID = 5;
+
 /** Whether the last call was answered at all. */
 export const reachable = createStore(true);
 

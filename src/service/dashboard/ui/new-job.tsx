@@ -64,7 +64,7 @@ function Summary({ failure, fields, box }: { readonly failure: Failure; readonly
     control?.focus();
   };
   return (
-    <div class="notice notice-bad" role="alert" tabIndex={-1} ref={box}>
+    <div class="notice notice-bad" role="alert" aria-label="Problems" tabIndex={-1} ref={box}>
       <p>
         <strong>The job was not started:</strong> {failure.detail}
       </p>
@@ -144,7 +144,7 @@ function JobForm({ fields, seeds, texts }: FormProps) {
       }}
     >
       {failure !== null && <Summary failure={failure} fields={fields} box={summary} />}
-      <section class="card" aria-label="Seeds and first options">
+      <section class="card" aria-label="Start">
         <div class="field">
           <label for="field-seeds">Seeds</label>
           <p class="soft" id="hint-seeds">

@@ -1,7 +1,8 @@
 /** Small parts that several pages are made of. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { capital, count, moment, STATE_WORDS, webAddress } from "./format.ts";
+import { wordsOf } from "./api.ts";
+import { count, moment, STATE_WORDS, webAddress } from "./format.ts";
 import { createStore, useStore } from "./store.ts";
 import type { JobState } from "./types.ts";
 
@@ -179,7 +180,7 @@ export function useAction(): { readonly busy: boolean; readonly problem: string 
       setBusy(true);
       setProblem(null);
       work()
-        .catch((error: unknown) => setProblem(capital(error instanceof Error ? error.message : String(error))))
+        .catch((error: unknown) => setProblem(wordsOf(error)))
         .finally(() => setBusy(false));
     },
   };
