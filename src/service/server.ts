@@ -159,9 +159,11 @@ export async function listen(
     async close(graceMs) {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       stop();
-      server.closeIdleConnections();
+      // What is being answered now is idle afterwards: a client keeps it open for what comes next.
+      const idle = setInterval(() => server.closeIdleConnections(), 20);
       const timer = setTimeout(() => server.closeAllConnections(), graceMs);
       await closed;
+      clearInterval(idle);
       clearTimeout(timer);
     },
   };

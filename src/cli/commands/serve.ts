@@ -118,7 +118,7 @@ function settingsOf(reading: Reading, io: Io): Settings {
     compileAddressGuard({ refusePrivate: true, allow: reading.spec.addresses.allow });
   } catch (error) {
     if (!(error instanceof CrawlError)) throw error;
-    problems.push(...error.problems);
+    problems.push(...error.problems.map(({ message }) => ({ option: "--allow-address", message })));
   }
   const format = reading.text("log-format") ?? "text";
   if (format !== "text" && format !== "json") wrong("--log-format", `expected one of text, json, got ${JSON.stringify(format)}`);
