@@ -6,7 +6,7 @@ import { skipRedis, startServer, type TestServer } from "./server-for-tests.ts";
 
 let server: TestServer;
 before(async () => {
-  if (skipRedis === false) server = await startServer();
+  if (skipRedis === false) server = await startServer(["--appendonly", "no"]);
 });
 after(() => server?.stop());
 
