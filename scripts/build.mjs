@@ -33,6 +33,14 @@ const leaner = {
         ? build.resolve("cheerio", { kind: "import-statement", importer: "", resolveDir }).then(({ path }) => ({ path: join(dirname(path), "load-parse.js") }))
         : null,
     );
+    // The Lua scripts of the Redis store are files beside the source; in the bundle they are text.
+    build.onLoad({ filter: /store\/redis\/lua-text\.ts$/ }, ({ path }) => {
+      const folder = join(dirname(path), "lua");
+      const files = readdirSync(folder).filter((name) => name.endsWith(".lua"));
+      const texts = Object.fromEntries(files.map((name) => [name.slice(0, -4), readFileSync(join(folder, name), "utf8")]));
+      const watchFiles = files.map((name) => join(folder, name));
+      return { contents: `const TEXTS = ${JSON.stringify(texts)};\nexport const luaText = (name) => TEXTS[name];`, loader: "js", watchFiles };
+    });
     // Two constant functions in a package without a licence file: written here instead.
     build.onResolve({ filter: /^boolbase$/ }, () => ({ path: "boolbase", namespace: "slim-boolbase" }));
     build.onLoad({ filter: /.*/, namespace: "slim-boolbase" }, () => ({ contents: "exports.trueFunc = () => true; exports.falseFunc = () => false;" }));

@@ -27,6 +27,7 @@ const PACKAGE_HOME: Readonly<Record<string, RegExp>> = {
   zod: /^core\/(?:spec|forms|job-spec)\.ts$/,
   cheerio: /^parse\/scrape\//,
   undici: /^fetch\//,
+  ioredis: /^store\/redis\//,
   entities: /^parse\//,
   "whatwg-mimetype": /^rules\/media-type\.ts$/,
   tldts: /^rules\/site\.ts$/,
