@@ -139,4 +139,6 @@ test("the summary has time, rate, bytes, counts, slowest hosts and files", () =>
     "  files    pages.jsonl",
   ]);
   assert.match(summaryLines(aSummary({ pages: 1, finishReason: "cancelled" }), true)[0] ?? "", /^ended: the reader of stdout went away: 1 page in /);
+  const stopped = aSummary({ pages: 2, finishReason: "stop-condition", detail: "old\n  news" });
+  assert.match(summaryLines(stopped, false)[0] ?? "", /^stopped \(old news\): 2 pages in /, "the reason that a scraper gave, on one line");
 });
