@@ -5,6 +5,11 @@ import { delimiter, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import type { JobCounts, JobHost } from "../../src/core/jobs.ts";
+import { silentLog } from "../../src/core/log.ts";
+import { dashboardFiles } from "../../src/service/dashboard/files.ts";
+import { openService } from "../../src/service/open.ts";
+import { fakeSite } from "../../src/testing/site.ts";
+import { bench as jobsBench } from "../jobs/bench.ts";
 import { type DashboardBench, dashboardBench } from "./dashboard-server.ts";
 
 const executablePath = (process.env["PATH"] ?? "")
@@ -321,6 +326,45 @@ describe("the dashboard", { skip: executablePath === undefined ? "chromium is no
     await page.getByRole("row", { name: /site-9990/ }).waitFor();
     assert.equal(await page.getByRole("row").filter({ hasText: "Completed" }).count(), 0);
     assert.deepEqual(complaints, []);
+  });
+
+  test("a real crawl: started, held, gone on with, read", async () => {
+    const numbers = Array.from({ length: 40 }, (_, at) => at);
+    const page = (at: number) => `<!doctype html><title>Page ${at}</title><h1>Page ${at}</h1><img src="/${at}.png"><a href="/${at + 1}">on</a>`;
+    await using site = await fakeSite(Object.fromEntries([["/", page(0)], ...numbers.map((at) => [`/${at}`, { body: page(at), delayMs: 30 }])]));
+    await using kept = await jobsBench();
+    const access = { token: null, names: [], network: false };
+    const service = await openService({ jobs: kept.jobs, host: "127.0.0.1", port: 0, access, log: silentLog, assets: await dashboardFiles() });
+    try {
+      await using tab = await open(`http://127.0.0.1:${service.port}/#/new`);
+      const { page, complaints } = tab;
+      await page.getByRole("textbox", { name: "Seeds" }).fill(site.url);
+      await page.getByLabel("Images", { exact: true }).check();
+      await page.getByRole("heading", { name: "Scraping" }).click();
+      await page.getByRole("textbox", { name: "Extract" }).fill("heading=h1");
+      await page.getByRole("button", { name: "Start job" }).click();
+      await page.getByRole("button", { name: "Pause" }).click();
+      await says(page, "Paused", "h1");
+      assert.equal((await kept.jobs.get(0))?.state, "paused");
+      await page.getByRole("link", { name: "Hosts" }).click();
+      await page.getByRole("row", { name: /^127\.0\.0\.1/ }).waitFor();
+      await page.getByRole("button", { name: "Resume", exact: true }).click();
+      await says(page, "Completed", "h1");
+      await page.getByRole("link", { name: "Overview" }).click();
+      await says(page, /Pages\s*41/);
+      await page.getByRole("row", { name: "404 1", exact: true }).waitFor();
+      await page.getByRole("link", { name: "Items" }).click();
+      await page.getByRole("cell", { name: "Page 39" }).waitFor();
+      await page.getByRole("link", { name: "Images" }).click();
+      await page.getByRole("link", { name: `${site.url}39.png` }).waitFor();
+      await page.getByRole("link", { name: "Pages", exact: true }).click();
+      await page.getByRole("link", { name: `Why: ${site.url}40` }).click();
+      await says(page, "404", "main pre");
+      assert.deepEqual(await faults(page), []);
+      assert.deepEqual(complaints, []);
+    } finally {
+      await service.close(100);
+    }
   });
 
   test("live lists hold still while somebody reads in them, and keep the focus", async () => {
