@@ -39,8 +39,8 @@ export interface AssembleOptions {
   readonly cwd?: string;
   /** Of the program: synchronous ones, and such as take their time (docs/sinks.md). */
   readonly sinks?: readonly (Sink | BatchSink)[];
-  /** What several crawls of one process have in common: the clocks of hosts, so that all of them together are polite. */
-  readonly shared?: { readonly gate: HostGate };
+  /** What several crawls of one process have in common. */
+  readonly shared?: SharedParts;
   readonly hooks?: CrawlHooks;
   readonly log?: Logger;
   readonly onEvent?: (event: CrawlEvent) => void;
@@ -54,6 +54,15 @@ export interface AssembleOptions {
   readonly rescueTo?: string;
   /** Tests replace the world: time, chance, the web, and where a durable step may be interrupted. */
   readonly world?: Partial<Pick<Parts, "clock" | "random" | "openFetcher"> & { readonly passing: (point: FaultPoint) => void }>;
+}
+
+export interface SharedParts {
+  /** The clocks of hosts: all crawls together are polite. */
+  readonly gate: HostGate;
+  /** How often the files of a durable crawl are synced: each waits for the disk, and all others with it. */
+  readonly syncEveryMs: () => number;
+  /** Whether the death of the process is held against the page that was alone in flight: with several crawls it says little of any. */
+  readonly blame: boolean;
 }
 
 /** The agent sent when the user names none. */
@@ -178,7 +187,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       clock,
       random,
       siteOf: site.siteOf,
-      gate,
+      shared: options.shared ?? null,
       traps: admit.traps,
       sinks: own,
       items,

@@ -38,7 +38,7 @@ export interface DurableInput {
   readonly clock: Clock;
   readonly random: () => number;
   readonly siteOf: (host: string) => string;
-  readonly gate: HostGate | null;
+  readonly shared: { readonly gate: HostGate; readonly syncEveryMs: () => number; readonly blame: boolean } | null;
   readonly traps: Traps | null;
   /** Sinks of the user's own: written to, but no part of the exactly-once promise. */
   readonly sinks: readonly (Sink | BatchSink)[];
@@ -101,7 +101,13 @@ export async function openDurable(
     use(sinks);
     const keeper = keepTraps(input, resumed);
     const elapsedBeforeMs = resumed ? (state.run()?.elapsedMs ?? 0) : 0;
-    const env = { clock, random: input.random, siteOf: input.siteOf, gate: input.gate, ...(input.passing === undefined ? {} : { passing: input.passing }) };
+    const env = {
+      clock,
+      random: input.random,
+      siteOf: input.siteOf,
+      gate: input.shared?.gate ?? null,
+      ...(input.passing === undefined ? {} : { passing: input.passing }),
+    };
     const checkpoint = (sync: boolean) => {
       keeper.beside();
       return hooks.checkpoint?.(sync) ?? new Map<string, SinkState>();
@@ -112,6 +118,7 @@ export async function openDurable(
       env,
       durability: spec.durability,
       probationMs: PROBATION_MS,
+      ...(input.shared === null ? {} : { syncEveryMs: input.shared.syncEveryMs, blame: input.shared.blame }),
     });
     const { frontier, note } = noting(opened, clock, (text) => state.setMeta(LIVE_KEY, text));
     return {

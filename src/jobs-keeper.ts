@@ -77,6 +77,14 @@ const ABORT_MS = 2_000;
 const AGAIN_MS = 1_000;
 const SWEEP_MS = 60_000;
 const FULL_DISK_MS = 2_000;
+/**
+ * A page that kills the process is told from all others only while its job runs alone: after so many deaths within a process's first moments jobs are tried
+ * one by one. Fewer may have other reasons.
+ */
+const DEATHS_SUSPECT = 10;
+const CALM_MS = 30_000;
+/** Files of all jobs together are synced about so often: each time everything waits for the disk. */
+const SYNC_MS = 1_000;
 
 export const specOf = (row: JobRow): CrawlSpec => JSON.parse(row.spec) as CrawlSpec; // written by jobs-intake.ts
 export const hasEnded = (row: JobRow): boolean => ENDED_STATES.has(row.state);
@@ -102,6 +110,9 @@ export function openKeeper(options: JobsOptions): JobKeeper {
   let closing = false;
   let closed: Promise<void> | null = null;
   let sweeper: Timer | null = null;
+  /** Jobs are tried one by one. */
+  let suspicious = false;
+  let calm: Timer | null = null;
   const dirOf = (id: number): string => join(dir, "jobs", String(id));
 
   function idleCounts(row: JobRow): JobCounts {
@@ -148,7 +159,7 @@ export function openKeeper(options: JobsOptions): JobKeeper {
   }
 
   function pump(): void {
-    while (!closing && queue.length > 0 && runningNow() < maxRunning) {
+    while (!closing && queue.length > 0 && runningNow() < (suspicious ? 1 : maxRunning)) {
       const id = queue.shift();
       const row = id === undefined ? null : book.get(id);
       if (row === null) continue;
@@ -177,7 +188,10 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     const run = runJob({
       ...{ row, dir: dirOf(id), spec, paused: false, hub: hubOf(id), totals, clock, log },
       seedsBytes: () => book.get(id)?.seedsBytes ?? 0,
-      more: { shared: { gate }, ...(options.world === undefined ? {} : { world: options.world }) },
+      more: {
+        shared: { gate, syncEveryMs: () => SYNC_MS * Math.max(1, live.size), blame: suspicious },
+        ...(options.world === undefined ? {} : { world: options.world }),
+      },
     });
     live.set(id, run);
     log("info", "job started", { job: id });
@@ -263,6 +277,17 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     if (!closing) sweeper = clock.after(Math.max(100, Math.min(SWEEP_MS, keepFor / 4)), () => void sweep());
   }
 
+  /** Whatever killed the processes before did not kill this one. */
+  function grown(): void {
+    suspicious = false;
+    try {
+      book.lives();
+    } catch (error) {
+      log("warn", "that the service lives cannot be noted", { why: wordsOf(error) });
+    }
+    pump();
+  }
+
   /** What was left by uploads that were cut off, and by jobs whose removal was. */
   function tidy(): void {
     rmSync(join(dir, "incoming"), { recursive: true, force: true });
@@ -274,6 +299,7 @@ export function openKeeper(options: JobsOptions): JobKeeper {
   async function shut(): Promise<void> {
     closing = true;
     sweeper?.cancel();
+    calm?.cancel();
     for (const [mode, patience] of [
       ["flight", DRAIN_MS],
       ["now", ABORT_MS],
@@ -289,6 +315,11 @@ export function openKeeper(options: JobsOptions): JobKeeper {
       await new Promise<void>((next) => clock.soon(next));
     }
     for (const hub of hubs.values()) hub.end();
+    try {
+      book.lives();
+    } catch (error) {
+      log("warn", "the end of the service cannot be noted", { why: wordsOf(error) });
+    }
     book.close();
   }
 
@@ -299,9 +330,14 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     throw new CrawlError("state-unwritable", `cannot use the data directory ${dir}: ${wordsOf(error)}`, { cause: error });
   }
   queue = [...book.inStates(["queued"])];
-  for (const id of book.inStates(["running", "stopping"])) {
+  const before = book.inStates(["running", "stopping"]);
+  suspicious = book.deaths() >= DEATHS_SUSPECT;
+  if (suspicious) log("warn", "the service has died again and again: its jobs are tried one by one");
+  calm = clock.after(CALM_MS, grown);
+  for (const id of before) {
     const row = book.get(id);
-    if (row !== null) start(row);
+    if (suspicious) enqueue(id);
+    else if (row !== null) start(row);
   }
   pump();
   void sweep();

@@ -63,6 +63,10 @@ export interface JobBook {
   endedBefore(at: EpochMs): readonly number[];
   /** Rises by one a call, over restarts too. */
   nextEvent(): number;
+  /** How many processes before this one died within their first moments; to be called once, at the start. */
+  deaths(): number;
+  /** This one will not. */
+  lives(): void;
   /** Throws when nothing can be written. */
   probe(): void;
   /** Frees the directory. Idempotent. */
@@ -266,6 +270,13 @@ function bookOf(dir: string, db: DatabaseSync, lock: DatabaseSync): JobBook {
       }
       return event++;
     },
+    deaths() {
+      db.exec("INSERT OR IGNORE INTO meta VALUES ('deaths', 0)");
+      const before = metaOf("deaths");
+      write(() => setMeta("deaths", before + 1));
+      return before;
+    },
+    lives: () => write(() => setMeta("deaths", 0)),
     probe: () => write(() => setMeta("probe", (metaOf("probe") + 1) % 1_000_000)),
     close() {
       if (closed) return;

@@ -37,6 +37,10 @@ export interface SqliteFrontierOptions {
    * Absent: every lease that was lost counts.
    */
   readonly probationMs?: number;
+  /** False: the death of the process is held against no page, and nothing is tried alone. */
+  readonly blame?: boolean;
+  /** How often the sinks are synced at most, unless every commit is. */
+  readonly syncEveryMs?: () => number;
 }
 
 export interface DurableFrontier extends Frontier {
@@ -136,7 +140,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
   function sinkStates(sync: boolean) {
     if (hooks.checkpoint === undefined || !(wrote || sync)) return null;
     const now = clock.now();
-    const onDisk = sync || durability === "strict" || now - lastSyncAt >= SYNC_EVERY_MS;
+    const onDisk = sync || durability === "strict" || now - lastSyncAt >= (options.syncEveryMs?.() ?? SYNC_EVERY_MS);
     const states = hooks.checkpoint(onDisk);
     if (onDisk) lastSyncAt = now;
     return states;
@@ -205,8 +209,10 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
     pass("during-start");
     compactLogs(db, desk, loaded);
     for (const seq of loaded.stale) journalled.gone(seq);
-    const alone = probationMs === 0 || (loaded.lost.length === 1 && loaded.counters?.settled === false);
-    suspects = takeBackLost(desk, loaded.lost, alone);
+    const blame = options.blame ?? true;
+    const alone = blame && (probationMs === 0 || (loaded.lost.length === 1 && loaded.counters?.settled === false));
+    const back = takeBackLost(desk, loaded.lost, alone);
+    suspects = blame ? back : 0;
     if (progressed && config.ratePerMinute !== null) desk.nextRateAt = delayOfRate(-Infinity, clock.now(), config.ratePerMinute);
     completeIfOver(desk);
     commit();
