@@ -1,5 +1,5 @@
 /** The list of jobs, newest first, as they stand. */
-import { listJobs } from "./api.ts";
+import { type Listed, listJobs } from "./api.ts";
 import { capital, count, duration, rate } from "./format.ts";
 import { Moment, Notice, State, TableBox } from "./parts.tsx";
 import { hrefOf } from "./router.ts";
@@ -7,7 +7,8 @@ import { usePoll } from "./store.ts";
 import { isEnded, type Job } from "./types.ts";
 
 const PAGE = 50;
-const EVERY_MS = 2_000;
+/** Ms until the next look: jobs that have ended do not move. */
+const paceOf = ({ entries }: Listed<Job>) => (entries.some(({ state }) => !isEnded(state)) ? 2_000 : 5_000);
 const FILTERS = [
   ["", "All"],
   ["queued,running,paused,stopping", "Under way"],
@@ -85,7 +86,7 @@ function Empty({ filtered }: { readonly filtered: boolean }) {
 }
 
 export function JobsPage({ state, cursor }: { readonly state: string | null; readonly cursor: string | null }) {
-  const { value, problem } = usePoll(`${state ?? ""} ${cursor ?? ""}`, EVERY_MS, (signal) => listJobs({ state, cursor, limit: PAGE }, signal));
+  const { value, problem } = usePoll(`${state ?? ""} ${cursor ?? ""}`, paceOf, (signal) => listJobs({ state, cursor, limit: PAGE }, signal));
   return (
     <>
       <div class="heading">

@@ -105,12 +105,16 @@ export function useLive(id: number): Live & { refresh(job: Job): void } {
       const job = await reading(id, signal);
       if (job === null) return;
       change({ ...NOTHING, job });
-      await follow(
-        `v1/jobs/${id}/events`,
-        signal,
-        (event) => change(applied(box.live, event)),
-        () => isEnded(box.live.job?.state ?? job.state),
-      );
+      await follow(`v1/jobs/${id}/events`, signal, {
+        take: (event) => change(applied(box.live, event)),
+        ended: () => isEnded(box.live.job?.state ?? job.state),
+        // More streams than the service gives: then it is asked now and again.
+        missing: () =>
+          void getJob(id, signal).then(
+            (now) => change({ ...box.live, job: now }),
+            () => undefined,
+          ),
+      });
       const last = await reading(id, signal);
       if (last !== null) change({ ...box.live, job: last });
     };

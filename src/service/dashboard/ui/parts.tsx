@@ -105,11 +105,14 @@ interface TallyProps {
 export function Modal({ title, onClose, children }: { readonly title: string; readonly onClose: (() => void) | null; readonly children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
+  const shown = useRef(false);
   useEffect(() => {
     const { current } = dialog;
     const before = document.activeElement;
     current?.showModal();
+    shown.current = true;
     return () => {
+      shown.current = false;
       current?.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
@@ -121,6 +124,11 @@ export function Modal({ title, onClose, children }: { readonly title: string; re
       onCancel={(event) => {
         event.preventDefault();
         onClose?.();
+      }}
+      onClose={() => {
+        // Browsers close it in the end, whatever a handler says: one that must be answered comes back.
+        if (shown.current && onClose === null) dialog.current?.showModal();
+        else if (shown.current) onClose?.();
       }}
     >
       <h2 id={id}>{title}</h2>

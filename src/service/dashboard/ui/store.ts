@@ -76,19 +76,20 @@ export interface Polled<T> {
   reload(): void;
 }
 
-/** Loads again and again while the page is looked at, anew when `key` changes; `everyMs` null: once. */
-export function usePoll<T>(key: string, everyMs: number | null, load: (signal: AbortSignal) => Promise<T>): Polled<T> {
+/** Loads again and again while the page is looked at, anew when `key` changes; `everyMs` null: once. A function of what came must be the same at every rendering. */
+export function usePoll<T>(key: string, everyMs: number | null | ((value: T) => number), load: (signal: AbortSignal) => Promise<T>): Polled<T> {
   const [state, setState] = useState<{ key: string; value: T | null; problem: string | null }>({ key, value: null, problem: null });
   const [round, setRound] = useState(0);
   useEffect(() => {
     const end = new AbortController();
     const { signal } = end;
     const run = async () => {
-      for (let failures = 0; !signal.aborted; ) {
+      for (let failures = 0, waitMs = 0; !signal.aborted; ) {
         try {
           const value = await load(signal);
           if (signal.aborted) return;
           failures = 0;
+          waitMs = typeof everyMs === "function" ? everyMs(value) : (everyMs ?? 0);
           setState({ key, value, problem: null });
         } catch (error) {
           if (signal.aborted) return;
@@ -96,7 +97,7 @@ export function usePoll<T>(key: string, everyMs: number | null, load: (signal: A
           setState((old) => ({ key, value: old.key === key ? old.value : null, problem: error instanceof Error ? error.message : String(error) }));
         }
         if (everyMs === null && failures === 0) return;
-        await pause(failures > 0 ? waitAfter(failures) : (everyMs ?? 0), signal);
+        await pause(failures > 0 ? waitAfter(failures) : waitMs, signal);
         await seen(signal);
       }
     };

@@ -48,8 +48,16 @@ async function read(body: ReadableStream<Uint8Array>, take: (event: ServerEvent)
   }
 }
 
-/** Tells of events until the signal, or until there are no more: then it resolves. `ended`: whether the last event known was the last one. */
-export async function follow(path: string, signal: AbortSignal, take: (event: ServerEvent) => void, ended: () => boolean): Promise<void> {
+export interface Follower {
+  take(event: ServerEvent): void;
+  /** Whether the last event known was the last one. */
+  ended(): boolean;
+  /** There is no stream for now. */
+  missing(): void;
+}
+
+/** Tells of events until the signal, or until there are no more: then it resolves. */
+export async function follow(path: string, signal: AbortSignal, { take, ended, missing }: Follower): Promise<void> {
   let last = "";
   for (let failures = 0; !signal.aborted; ) {
     try {
@@ -63,7 +71,10 @@ export async function follow(path: string, signal: AbortSignal, take: (event: Se
           take(event);
         });
         if (ended()) return;
-      } else await response.body?.cancel();
+      } else {
+        await response.body?.cancel();
+        missing();
+      }
     } catch (error) {
       if (error instanceof ApiProblem) throw error;
       if (!signal.aborted) reachable.set(false);
