@@ -80,13 +80,16 @@ test("a limit is exact over resumes, and a larger one goes on where the smaller 
 
 test("a state that a living process holds is refused with 7, and free at once when it was killed", async () => {
   const cwd = folder("held");
-  await using server = await serve(faultySite(400));
-  const args = ["crawl", server.origin, "--state", "state", "-q"];
-  const first = runCommand(args, cwd, 1_500);
+  // Slow enough that the first one is at work until it is killed.
+  await using server = await serve(faultySite(4_000));
+  const args = ["crawl", server.origin, "--state", "state", "-q", "--delay", "20ms", "--per-host", "1"];
+  let over = false;
+  const first = runCommand(args, cwd, () => over);
   while (!existsSync(join(cwd, "state/pages.jsonl"))) await new Promise((resolve) => setTimeout(resolve, 20));
   const second = await runCommand(args, cwd, null);
   assert.equal(second.code, 7, second.stderr);
   assert.match(second.stderr, /state/);
+  over = true;
   await first;
   const third = await runCommand([...args, "--limit", "5"], cwd, null);
   assert.equal(third.code, 0, third.stderr);
