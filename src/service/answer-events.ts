@@ -78,7 +78,7 @@ export function eventsAnswer(service: Service): { readonly answer: (ask: Ask) =>
       // A client that comes back to a job that has ended, and knows all, is told to stay away: otherwise it would ask again for ever.
       if (hasEnded && after !== null && finals.get(job.id) === after) return new Response(null, { status: 204 });
       const ended = new AbortController();
-      const signal = AbortSignal.any([goneSignal(ask, service), ended.signal]);
+      const signal = AbortSignal.any([goneSignal(ask), service.closing, ended.signal]);
       const found = await service.jobs.events(job.id, after === null || after.length > 200 ? null : after, signal);
       if (found === null) throw notFound("there is no such job");
       const events = watched(found, (last) => noteFinal(job.id, last));

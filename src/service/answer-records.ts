@@ -21,9 +21,9 @@ export async function records(ask: Ask, service: Service, table: JobTable): Prom
   const query = queryOf(ask, ["cursor", "limit"]);
   const limit = query.limit(type === "application/json" ? MOST_JSON_RECORDS : MOST_STREAMED_RECORDS, USUAL_RECORDS);
   const cursor = query.text("cursor");
-  if (cursor !== null && (cursor === "" || cursor.length > LONGEST_CURSOR)) query.wrong("cursor", "is none of this list");
+  if (cursor !== null && cursor.length > LONGEST_CURSOR) query.wrong("cursor", "is none of this list");
   query.check();
-  const gone = goneSignal(ask, service);
+  const gone = goneSignal(ask);
   const page = await recordPage(service.jobs, { id: job.id, table, cursor, limit }, gone);
   if (page === null)
     throw new HttpProblem({ status: 400, detail: "cursor: is none of this list", errors: [{ option: "cursor", message: "is none of this list" }] });

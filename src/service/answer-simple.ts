@@ -31,7 +31,7 @@ export async function result(ask: Ask, service: Service): Promise<Response> {
   const lines = await service.jobs.lines(id, "images", null);
   if (lines === null) throw notFound("there is no such job");
   const texts = textsOf(lines);
-  const body = streamOf(blocks(type === "text/plain" ? plainLines(texts) : jsonArray(texts)), goneSignal(ask, service));
+  const body = streamOf(blocks(type === "text/plain" ? plainLines(texts) : jsonArray(texts)), goneSignal(ask));
   return new Response(body, { headers: { "content-type": type === "text/plain" ? "text/plain; charset=utf-8" : type } });
 }
 

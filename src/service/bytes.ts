@@ -77,12 +77,15 @@ const EQUALS = 61;
 
 /** Longer lines are no URLs; they are cut here, so that a body without line ends does not grow in memory. */
 const LONGEST_LINE = 65_536;
+/** A body with a longer line is no list: it is refused before its end, which it may not have. */
+const MOST_WITHOUT_END = 1_000_000;
 
 /** Splits pieces of text into lines ended by LF, CRLF or CR; keeps what has no end yet, cut to the longest line. */
 function lineSplitter(): { take(text: string): readonly string[]; rest(): string } {
   let rest = "";
   let afterCr = false;
   let started = false;
+  let withoutEnd = 0;
   return {
     take(piece) {
       const text = !started && piece.startsWith("\ufeff") ? piece.slice(1) : piece;
@@ -92,6 +95,8 @@ function lineSplitter(): { take(text: string): readonly string[]; rest(): string
       afterCr = text.endsWith("\r");
       lines[0] = rest + (lines[0] ?? "");
       const last = lines.pop() ?? "";
+      withoutEnd = (lines.length === 0 ? withoutEnd : 0) + text.length;
+      if (withoutEnd > MOST_WITHOUT_END) throw new HttpProblem({ status: 413, detail: `a line is longer than ${MOST_WITHOUT_END} characters`, close: true });
       rest = last.length > LONGEST_LINE ? last.slice(0, LONGEST_LINE) : last;
       return lines;
     },
@@ -113,16 +118,21 @@ export function linesOf(chunks: Bytes, onFailure: (error: unknown) => void = () 
       let lines: readonly string[] = [];
       let at = 0;
       let ended = false;
+      async function pull(): Promise<readonly string[]> {
+        const next = await source.next();
+        ended = next.done === true;
+        const found = splitter.take(decoder.decode(next.done ? undefined : next.value, { stream: !ended }));
+        return ended && splitter.rest() !== "" ? [...found, splitter.rest()] : found;
+      }
       async function more(): Promise<IteratorResult<string>> {
         while (at === lines.length) {
           if (ended) return { done: true, value: undefined };
-          const next = await source.next().catch((error: unknown) => {
+          try {
+            lines = await pull();
+          } catch (error) {
             onFailure(error);
             throw error;
-          });
-          ended = next.done === true;
-          const found = splitter.take(decoder.decode(next.done ? undefined : next.value, { stream: !ended }));
-          lines = ended && splitter.rest() !== "" ? [...found, splitter.rest()] : found;
+          }
           at = 0;
         }
         return { done: false, value: lines[at++] ?? "" };

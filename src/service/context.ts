@@ -19,7 +19,7 @@ export interface Service {
   readonly scrapers: boolean;
   /** Files of the dashboard by path; empty: it was not built. */
   readonly assets: ReadonlyMap<string, Asset>;
-  /** Aborted when the service goes down: open streams end. */
+  /** Aborted when the service goes down: streams of events end. */
   readonly closing: AbortSignal;
 }
 
@@ -36,13 +36,13 @@ export type Ask = Context<Env>;
 
 export const incomingOf = (ask: Ask): IncomingMessage => ask.env.incoming;
 
-/** Aborted when the client is gone or the service goes down. */
-export function goneSignal(ask: Ask, { closing }: Service): AbortSignal {
+/** Aborted when the client is gone. */
+export function goneSignal(ask: Ask): AbortSignal {
   const gone = new AbortController();
   const { outgoing } = ask.env;
   if (outgoing.destroyed) gone.abort();
   else outgoing.once("close", () => gone.abort());
-  return AbortSignal.any([gone.signal, closing]);
+  return gone.signal;
 }
 
 /** Compact JSON. */
@@ -89,7 +89,8 @@ export function queryOf(ask: Ask, names: readonly string[]): Query {
       wrong(name.slice(0, 40), names.length === 0 ? "no such parameter; there are none here" : `no such parameter; there are ${names.join(", ")}`);
     else if (values.length > 1) wrong(name, "is given more than once");
   }
-  const textOf = (name: string) => (Object.hasOwn(given, name) ? (given[name]?.[0] ?? null) : null);
+  // An empty one counts as absent: `?state=&cursor=`.
+  const textOf = (name: string) => (Object.hasOwn(given, name) ? given[name]?.[0] || null : null);
   return {
     text: textOf,
     limit(most, usual) {

@@ -29,7 +29,7 @@ export const SERVICE_LIMITS: ServiceLimits = {
   eventStreams: 200,
   headersMs: 10_000,
   requestMs: 900_000,
-  idleMs: 60_000,
+  idleMs: 120_000,
   lingerMs: 1_000,
 };
 

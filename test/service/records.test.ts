@@ -58,7 +58,7 @@ test("an empty table, the limits, wrong cursors, other types", async () => {
   assert.equal((await at.ask("GET", "/v1/jobs/0/pages?limit=1000")).status, 200);
   assert.equal((await at.ask("GET", "/v1/jobs/0/pages?limit=1001")).status, 400);
   assert.equal((await at.ask("GET", "/v1/jobs/0/pages?limit=100000", undefined, { accept: "text/csv" })).status, 200);
-  for (const query of ["limit=100001", "limit=0", "limit=-1", "limit=1e3", "limit=", "cursor=", "cursor=nonsense", `cursor=${"x".repeat(2_000)}`, "offset=1"])
+  for (const query of ["limit=100001", "limit=0", "limit=-1", "limit=1e3", "cursor=nonsense", `cursor=${"x".repeat(2_000)}`, "offset=1"])
     assert.equal((await at.ask("GET", `/v1/jobs/0/pages?${query}`, undefined, { accept: "text/csv" })).status, 400, query);
   const refused = await at.ask("GET", "/v1/jobs/0/pages", undefined, { accept: "text/html" });
   assert.deepEqual([refused.status, refused.headers["content-type"]], [406, "application/problem+json"]);
