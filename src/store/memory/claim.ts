@@ -13,6 +13,7 @@ import {
   knowStart,
   levelOfPlace,
   markHeld,
+  raise,
   renumbered,
   requeueFront,
   seenValue,
@@ -65,13 +66,21 @@ export function reap(desk: Desk): void {
     const lost: Place = { ...entry.place, crashes: entry.place.crashes + 1 };
     const given = lost.crashes >= MAX_CRASHES;
     // Written first: when the sinks refuse, the lease stays and nothing has changed.
-    if (given && !isRobots(lost) && !isRelink(desk, lost)) write(desk, [crashOutput(desk, lost)]);
+    if (given && !isRobots(lost) && !isRelink(desk, lost)) {
+      write(desk, [crashOutput(desk, lost)]);
+      countCrash(desk);
+    }
     endLease(desk, entry);
     if (!given) requeueFront(desk, renumbered(desk, lost, isRelink(desk, lost), null));
     else if (isRobots(lost)) settleRobots(desk, lost, { kind: "unavailable", code: "robots-unavailable", why: "crashed", ttlMs: CRASHED_ROBOTS_MS });
     else leaveDropped(desk, lost);
     desk.hosts.place(entry.host);
   }
+}
+
+/** As the settle of a page that failed would count it (engine/record.ts). */
+export function countCrash(desk: Desk): void {
+  for (const name of ["outcome:failed", "error:crashed"]) raise(desk, name, 1);
 }
 
 export function crashOutput(desk: Desk, place: Place): Output {

@@ -4,7 +4,7 @@ import type { Claim, Frontier, FrontierConfig, FrontierHooks } from "../../core/
 import { MAX_CRASHES } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
 import type { FingerprintSeed } from "../../core/request.ts";
-import { crashOutput } from "../memory/claim.ts";
+import { countCrash, crashOutput } from "../memory/claim.ts";
 import { completeIfOver, type Desk, isDetached, type MemoryEnv, renumbered, write } from "../memory/desk.ts";
 import { DROPPED, depthOf, pack } from "../memory/place.ts";
 import { delayOfRate } from "../memory/rate.ts";
@@ -289,6 +289,7 @@ function takeBackLost(desk: Desk, lost: readonly StoredPlace[], alone: boolean):
   for (const stored of back.reverse()) restore(desk, stored, true);
   for (const { place } of back) desk.hosts.place(desk.hosts.of(place.request.host));
   write(desk, crashed);
+  for (const _ of crashed) countCrash(desk);
   return back.length;
 }
 
