@@ -9,7 +9,7 @@ import { seededRandom } from "../../src/testing/clock.ts";
 import { runChild } from "../../src/testing/faults.ts";
 import { type Answer, html, serve } from "../crawl/served.ts";
 
-const PROGRAM = join(import.meta.dirname, "program.ts");
+export const PROGRAM = join(import.meta.dirname, "program.ts");
 
 /** A tree of pages for each job, with images, pages that fail at first, missing ones and redirects. */
 function jobsSite(pages: number): Answer {
