@@ -81,3 +81,12 @@ export const ENDLESS = {
 export async function someRequests(site: { readonly requests: readonly unknown[] }, count: number): Promise<void> {
   while (site.requests.length < count) await new Promise<void>((resolve) => setTimeout(resolve, 5));
 }
+
+/** What was under way when nothing more may start is over. */
+export async function nothingInFlight(jobs: JobService, id: number): Promise<void> {
+  for (;;) {
+    const hosts = await jobs.hosts(id, 10);
+    if (hosts?.every(({ inFlight }) => inFlight === 0)) return;
+    await new Promise<void>((resolve) => setTimeout(resolve, 10));
+  }
+}

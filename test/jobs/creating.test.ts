@@ -56,7 +56,7 @@ test("F121 a page that times out and one whose connection breaks count as failed
     "/hang": () => new Promise<string>(() => undefined),
   });
   await using b = await bench();
-  await created(b.jobs, job([site.url], { timeout: "200ms", retry: { max: 0 } }));
+  await created(b.jobs, job([site.url], { timeout: "2s", retry: { max: 0 } }));
   const view = await until(b.jobs, 0);
   assert.equal(view.state, "completed");
   assert.equal(view.counts.failed, 2);

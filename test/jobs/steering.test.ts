@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openJobs } from "../../src/jobs.ts";
 import { fakeSite } from "../../src/testing/site.ts";
-import { bench, created, ENDLESS, job, SMALL, SOON_MS, someRequests, textsOf, until, urlsOf } from "./bench.ts";
+import { bench, created, ENDLESS, job, nothingInFlight, SMALL, SOON_MS, someRequests, textsOf, until, urlsOf } from "./bench.ts";
 
 test("jobs beyond the number that may run wait, oldest first; a paused one takes no place", async () => {
   await using site = await fakeSite({ "/": `<a href=/slow>s</a>`, "/slow": { body: "x", delayMs: 300 } });
@@ -49,7 +49,7 @@ test("pause stops the requests within a second, resume goes on; a job that was p
   await b.jobs.pause(0);
   const paused = await b.jobs.get(0);
   assert.equal(paused?.state, "paused");
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await nothingInFlight(b.jobs, 0);
   const before = site.requests.length;
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.equal(site.requests.length, before);
@@ -128,7 +128,7 @@ test("a host is paused, slowed down and let go while the job runs; after a resta
   await created(b.jobs, job([site.url], { perHost: { concurrency: 2 } }));
   await someRequests(site, 10);
   assert.equal((await b.jobs.patchHost(0, host, { paused: true })).kind, "done");
-  await new Promise((resolve) => setTimeout(resolve, 150));
+  await nothingInFlight(b.jobs, 0);
   const before = site.requests.length;
   const [shown] = (await b.jobs.hosts(0, 10)) ?? [];
   assert.deepEqual([shown?.host, shown?.paused], [host, true]);
@@ -137,10 +137,10 @@ test("a host is paused, slowed down and let go while the job runs; after a resta
   await b.reopen();
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.equal(site.requests.length, before);
-  await b.jobs.patchHost(0, host, { paused: false, delayMs: 100, concurrency: 1 });
+  await b.jobs.patchHost(0, host, { paused: false, delayMs: 300, concurrency: 1 });
   await someRequests(site, before + 4);
   const times = site.requests.slice(before).map(({ at }) => at);
-  for (const [n, at] of times.slice(1).entries()) assert.ok(at - (times[n] ?? 0) > 80, `a gap of ${at - (times[n] ?? 0)} ms`);
+  for (const [n, at] of times.slice(1).entries()) assert.ok(at - (times[n] ?? 0) > 180, `a gap of ${at - (times[n] ?? 0)} ms`);
   await b.jobs.patchHost(0, host, { delayMs: null, concurrency: 8 });
   assert.equal((await until(b.jobs, 0)).counts.pages, 81);
   assert.equal((await b.jobs.patchHost(0, host, { paused: true })).kind, "conflict");
