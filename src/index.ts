@@ -8,6 +8,7 @@ export type { Scrape } from "./core/scraping.ts";
 export type { BatchItem, BatchSink, Sink } from "./core/sink.ts";
 export type { CrawlSpec } from "./core/spec.ts";
 export { type CrawlInput, type CrawlOptions, type CrawlRun, crawl, type StopRequest } from "./crawl.ts";
+export type { AddedSeeds } from "./engine/adding.ts";
 export type { Item } from "./engine/output.ts";
 export type { CrawlHooks } from "./engine/parts.ts";
 export {
