@@ -9,6 +9,7 @@ import { connectRedis, type Link } from "./connect.ts";
 import { createCrawls } from "./crawls.ts";
 import { openRedisFrontier } from "./frontier.ts";
 import { type Outbox, openOutbox } from "./outbox.ts";
+import { readEntry } from "./pack.ts";
 
 export interface RedisBench extends DurableBench {
   readonly clock: TestClock;
@@ -28,7 +29,14 @@ export interface RedisBenchOptions {
   readonly crash?: () => Promise<void>;
 }
 
+/** lua/places.lua has the layout. */
+function urlOfLease(bytes: Buffer): string {
+  const entryAt = 10 + bytes.readUInt16LE(8);
+  return readEntry(bytes.subarray(entryAt), bytes.toString("utf8", 10, entryAt), 0, 0).request.url;
+}
+
 const METHODS = ["add", "seedsComplete", "claim", "progress", "renew", "settle", "tune", "addCookies", "control", "setPageLimit", "setValues"] as const;
+const WRITING: ReadonlySet<string> = new Set(["add", "claim", "settle"]);
 let benches = 0;
 
 export async function openRedisBench(url: string, config: FrontierConfig, options: RedisBenchOptions = {}): Promise<RedisBench> {
@@ -62,7 +70,7 @@ export async function openRedisBench(url: string, config: FrontierConfig, option
       }
       const method = current[name] as (...given: readonly never[]) => Promise<unknown>; // one of the frontier's methods, called with its own arguments
       const answer = await method(...args);
-      await drain();
+      if (WRITING.has(name)) await drain();
       return answer;
     },
   ]);
@@ -85,10 +93,15 @@ export async function openRedisBench(url: string, config: FrontierConfig, option
     if (how === "closed") await current[Symbol.asyncDispose]();
     else {
       const leases = (await link.command("HGETALL", `${link.tag}:${id}:L`)) as Buffer[]; // HGETALL
-      for (let i = 0; i < leases.length; i += 2) await link.command("ZADD", `${link.tag}:${id}:x`, String(nowMs()), leases[i]!.toString("latin1"));
+      for (let i = 0; i + 1 < leases.length; i += 2) {
+        await link.command("ZADD", `${link.tag}:${id}:x`, String(nowMs()), leases[i]!.toString("latin1"));
+        lost.add(urlOfLease(leases[i + 1]!));
+      }
       await options.crash?.();
     }
     current = await open();
+    // What has run out is taken back by the first claim, however little it asks for.
+    if (how === "killed") await current.claim(0);
     await drain();
     return { lost };
   }

@@ -20,6 +20,8 @@ export interface ConnectOptions {
   readonly ca?: string;
 }
 
+type Args = readonly (string | Buffer)[];
+
 export interface Link {
   /** `{prefix}`: what all keys begin with. */
   readonly tag: string;
@@ -29,7 +31,8 @@ export interface Link {
   readonly server: ServerView;
   /** Counts the connections: a new one may be to another server. */
   readonly connections: number;
-  script(name: ScriptName, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<unknown>;
+  /** `args`: a function is asked anew when the call has to be repeated. */
+  script(name: ScriptName, keys: readonly string[], args: Args | (() => Args)): Promise<unknown>;
   /** A command that may be sent twice. Binary answers. */
   command(name: string, ...args: (string | Buffer | number)[]): Promise<unknown>;
   /** Calls back with what is published; answers what ends it. */
@@ -83,7 +86,9 @@ export async function connectRedis(url: string, options: ConnectOptions): Promis
       problems: [{ option: "store.prefix", message: "letters, digits and . : _ -" }],
     });
   }
-  const { Redis: Client } = await import("ioredis");
+  const {
+    default: { Redis: Client },
+  } = await import("ioredis");
   const client = new Client(clientOptions(address, options));
   return linkOf(client, address, `{${prefix}}`, options);
 }
@@ -186,7 +191,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     }
   }
 
-  async function send(name: ScriptName, keys: readonly string[], args: readonly (string | Buffer)[]): Promise<unknown> {
+  async function send(name: ScriptName, keys: readonly string[], args: Args): Promise<unknown> {
     const { sha, text } = scriptOf(name);
     try {
       return await client.callBuffer("EVALSHA", [sha, keys.length, ...keys, ...args]);
@@ -221,10 +226,12 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     get connections() {
       return connections;
     },
-    script: (name, keys, args) => attempt(() => send(name, keys, args), waitMs),
+    script: (name, keys, args) => attempt(() => send(name, keys, typeof args === "function" ? args() : args), waitMs),
     command: (name, ...args) => attempt(() => client.callBuffer(name, args), waitMs),
     async subscribe(channel, listener) {
-      const { Redis: Client } = await import("ioredis");
+      const {
+        default: { Redis: Client },
+      } = await import("ioredis");
       const ear = new Client({ ...clientOptions(address, options), enableOfflineQueue: true, maxRetriesPerRequest: null, autoResendUnfulfilledCommands: true });
       // A broken connection is made again, and what was missed meanwhile is heard of by asking (renew).
       ear.on("error", () => undefined);

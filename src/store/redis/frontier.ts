@@ -64,8 +64,8 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
   const { link } = env;
   const keys = [link.tag, `${link.tag}:${env.id}`] as const;
   const random = (): string => String(randomBytes(4).readUInt32LE() >>> 1);
-  const run = (name: ScriptName, ...args: readonly Arg[]): Promise<unknown> =>
-    link.script(name, keys, [env.nowMs === undefined ? "" : String(env.nowMs()), random(), ...args]);
+  const begin = (): readonly string[] => [env.nowMs === undefined ? "" : String(env.nowMs()), random()];
+  const run = (name: ScriptName, ...args: readonly Arg[]): Promise<unknown> => link.script(name, keys, [...begin(), ...args]);
 
   const fresh = env.seed ?? Array.from({ length: 4 }, () => randomBytes(4).readInt32LE());
   const fields = configFields(config, env);
@@ -184,8 +184,9 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
 
   async function claim(max: number): Promise<Claim> {
     heedConnection();
-    const nonce = `${randomBytes(9).toString("base64url")}-`;
-    const [kind, first, second, third] = (await run("claim", String(max), nonce, String(seedsKnown))) as unknown[]; // what claim.lua answers
+    // A nonce for each time it is sent: were the answer lost, the tokens of the repetition must be others (I4).
+    const args = () => [...begin(), String(max), `${randomBytes(9).toString("base64url")}-`, String(seedsKnown)];
+    const [kind, first, second, third] = (await link.script("claim", keys, args)) as unknown[]; // what claim.lua answers
     switch (text(kind)) {
       case "leases": {
         const leases = await leasesOf(first as unknown[]); // seven of each

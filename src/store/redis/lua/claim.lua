@@ -5,11 +5,12 @@ local CRASHED_ROBOTS = 300000
 local most, nonce, seedsKnown = math.min(tonumber(ARGV[3]), 128), ARGV[4], tonumber(ARGV[5])
 if get('over') == 1 then return { 'drained' } end
 
--- Expired leases go back to the front of their queue; the third loss of one drops it.
+-- Expired leases go back to the front of their queue, the last one first, so that they come again in their order; the third loss of one drops it.
 local function reap()
-  for _, token in ipairs(call('ZRANGEBYSCORE', X, '-inf', exact(now), 'LIMIT', 0, MOST_REAPED)) do
+  local expired = call('ZRANGEBYSCORE', X, '-inf', exact(now), 'LIMIT', 0, MOST_REAPED)
+  for n = #expired, 1, -1 do
     touch()
-    local e = readLease(token)
+    local e = readLease(expired[n])
     local p = e.place
     p.crashes = p.crashes + 1
     local given = p.crashes >= MAX_CRASHES
