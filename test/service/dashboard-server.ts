@@ -20,6 +20,10 @@ export interface DashboardBench extends AsyncDisposable {
 }
 
 const PLAIN = parseSpec({});
+let assets: ReturnType<typeof dashboardFiles> | null = null;
+/** From the sources, once: the bundler takes its time. */
+export const dashboardAssets = () => (assets ??= dashboardFiles());
+
 const tally = (counts: Readonly<Record<string, number>>, word: string) => ({ ...counts, [word]: (counts[word] ?? 0) + 1 });
 
 /** A page record, the `at`th of a job. */
@@ -63,7 +67,7 @@ export async function dashboardBench(options: Partial<ServiceOptions> = {}, most
     },
     explain: async (_id, url) => ({ url, lines: [`fetched: 200 at depth 1`, `found on https://www.example.org/ <first>`] }),
   };
-  const service = await bench({ assets: await dashboardFiles(), ...options }, Object.assign(jobs, moved));
+  const service = await bench({ assets: await dashboardAssets(), ...options }, Object.assign(jobs, moved));
   const find = (id: number) => {
     const found = jobs.all.find((job) => job.view.id === id);
     if (found === undefined) throw new Error(`there is no job ${id}`);

@@ -6,11 +6,10 @@ import { after, before, describe, test } from "node:test";
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import type { JobCounts, JobHost } from "../../src/core/jobs.ts";
 import { silentLog } from "../../src/core/log.ts";
-import { dashboardFiles } from "../../src/service/dashboard/files.ts";
 import { openService } from "../../src/service/open.ts";
 import { fakeSite } from "../../src/testing/site.ts";
 import { bench as jobsBench } from "../jobs/bench.ts";
-import { type DashboardBench, dashboardBench } from "./dashboard-server.ts";
+import { type DashboardBench, dashboardAssets, dashboardBench } from "./dashboard-server.ts";
 
 const executablePath = (process.env["PATH"] ?? "")
   .split(delimiter)
@@ -107,7 +106,7 @@ async function full(bench: DashboardBench): Promise<number> {
 
 describe("the dashboard", { skip: executablePath === undefined ? "chromium is not on PATH" : false, concurrency: 2 }, () => {
   before(async () => {
-    browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox"] });
+    browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox", "--disable-gpu"] });
   });
   after(() => browser.close());
 
@@ -334,7 +333,7 @@ describe("the dashboard", { skip: executablePath === undefined ? "chromium is no
     await using site = await fakeSite(Object.fromEntries([["/", page(0)], ...numbers.map((at) => [`/${at}`, { body: page(at), delayMs: 30 }])]));
     await using kept = await jobsBench();
     const access = { token: null, names: [], network: false };
-    const service = await openService({ jobs: kept.jobs, host: "127.0.0.1", port: 0, access, log: silentLog, assets: await dashboardFiles() });
+    const service = await openService({ jobs: kept.jobs, host: "127.0.0.1", port: 0, access, log: silentLog, assets: await dashboardAssets() });
     try {
       await using tab = await open(`http://127.0.0.1:${service.port}/#/new`);
       const { page, complaints } = tab;
