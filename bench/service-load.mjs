@@ -24,8 +24,21 @@ await new Promise((done) => site.listen(0, "127.0.0.1", done));
 const origin = `http://127.0.0.1:${site.address().port}`;
 
 const state = mkdtempSync(join(tmpdir(), "skein-load-"));
-const args = [join(root, "bin/skein.js"), "serve", "--port", "0", "--state", join(state, "data"), "--allow-address", "127.0.0.0/8", "--max-rate", "0", "-q"];
-const service = spawn(process.execPath, [...args.filter((arg) => arg !== "-q"), "--log-format", "json"], { stdio: ["ignore", "ignore", "pipe"] });
+const args = [
+  join(root, "bin/skein.js"),
+  "serve",
+  "--port",
+  "0",
+  "--state",
+  join(state, "data"),
+  "--allow-address",
+  "127.0.0.0/8",
+  "--max-rate",
+  "0",
+  "--log-format",
+  "json",
+];
+const service = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
 let log = "";
 service.stderr.setEncoding("utf8");
 const url = await new Promise((found, failed) => {
@@ -115,18 +128,27 @@ clearInterval(sampler);
 // Nothing is lost: every job ends, with all its pages and images.
 let lost = 0;
 const endBy = performance.now() + 300_000;
-for (const [id, name] of jobs) {
-  let status;
-  do {
-    status = JSON.parse((await call("after", "GET", `/status/${id}`)).text);
-    if (["queued", "running"].includes(status.status)) await new Promise((next) => setTimeout(next, 100));
-  } while (["queued", "running"].includes(status.status) && performance.now() < endBy);
-  const images = (await call("after", "GET", `/result/${id}`)).text.trimEnd().split("\n").sort().join();
-  const wanted = Array.from({ length: PAGES }, (_, n) => `${origin}/${name}/${n}.png`)
-    .sort()
-    .join();
-  if (status.status !== "done" || status.completed !== PAGES || status.total !== PAGES || images !== wanted) lost++;
+const left = [...jobs];
+async function verify() {
+  for (let next = left.shift(); next !== undefined; next = left.shift()) {
+    const [id, name] = next;
+    let status;
+    do {
+      status = JSON.parse((await call("after", "GET", `/status/${id}`)).text);
+      if (["queued", "running"].includes(status.status)) await new Promise((later) => setTimeout(later, 200));
+    } while (["queued", "running"].includes(status.status) && performance.now() < endBy);
+    const images = (await call("after", "GET", `/result/${id}`)).text.trimEnd().split("\n").sort().join();
+    const wanted = Array.from({ length: PAGES }, (_, n) => `${origin}/${name}/${n}.png`)
+      .sort()
+      .join();
+    if (status.status !== "done" || status.completed !== PAGES || status.total !== PAGES || images !== wanted) {
+      lost++;
+      console.log(`not as it should be: ${JSON.stringify(status)} images ${images}`);
+    }
+  }
 }
+await Promise.all(Array.from({ length: 20 }, verify));
+console.log(`all jobs ended ${((performance.now() - startedAt) / 1000).toFixed(0)} s after the start`);
 
 const at = (list, share) => list[Math.min(list.length - 1, Math.floor(list.length * share))].toFixed(0);
 console.log(`${clients} clients, ${lasted.toFixed(0)} s, ${jobs.size} jobs of ${PAGES} pages, ${lost} of them not as they should be`);
