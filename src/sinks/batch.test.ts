@@ -151,6 +151,15 @@ test("a batch that is refused ends the crawl with the sink's name, opens the gat
   assert.equal(closed, 1);
 });
 
+test("a batch that is refused at the very end is told by close, though nobody listens for failures", async () => {
+  const user: BatchSink = { name: "shop", takes: "items", write: () => Promise.reject(new Error("the table is gone")) };
+  const sink = batchSink(user, { id: "r", clock: createTestClock(), durable: null });
+  await sink.start();
+  sink.write(outputs(0, 3));
+  sink.flush();
+  await assert.rejects(sink.close(), { code: "output-unwritable", message: "sink shop: a batch was refused: the table is gone" });
+});
+
 test("a sink that cannot be opened, or has more than the state, is refused before anything starts", async () => {
   const clock = createTestClock();
   const user: BatchSink = { name: "shop", takes: "items", open: () => Promise.reject(new Error("no such host")), write: async () => undefined };

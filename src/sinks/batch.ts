@@ -148,7 +148,9 @@ export function batchSink(user: BatchSink, run: BatchRun): BatchingSink {
         await hand(batch);
       }
     } catch (error) {
-      run.onFailure?.(failed("a batch was refused", error));
+      // Noted whether or not anybody listens: an argument of an absent `onFailure?.(…)` would not even be evaluated.
+      const refused = failed("a batch was refused", error);
+      run.onFailure?.(refused);
       tellOpen();
     } finally {
       work = null;
