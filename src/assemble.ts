@@ -4,7 +4,7 @@ import type { Cached } from "./cached.ts";
 import { type EpochMs, realClock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { CrawlEvent } from "./core/events.ts";
-import type { Cookie, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
+import type { Cookie, Frontier, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
 import { type Logger, silentLog } from "./core/log.ts";
 import type { Fetcher } from "./core/outcome.ts";
 import type { FingerprintSeed } from "./core/request.ts";
@@ -50,6 +50,8 @@ export interface AssembleOptions {
   readonly fresh?: boolean;
   /** The caller knows that an unfinished run in the state directory is this crawl: options that differ (an operator's, say) are taken as they are now. */
   readonly sameCrawl?: boolean;
+  /** Opens the frontier of a crawl that others created: this process works on it, and writes nothing. */
+  readonly joins?: (config: FrontierConfig, siteOf: (host: string) => string) => Promise<Frontier>;
   /** A folder in which an interrupted crawl in memory is kept, so that it can be resumed. */
   readonly rescueTo?: string;
   /** Tests replace the world: time, chance, the web, and where a durable step may be interrupted. */
@@ -112,8 +114,15 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   let fingerprintSeed: FingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!];
   const site = siteRules(spec);
   const scraping = scrapingOf(spec, options, log);
+  const scope = compileScope(spec.scope, spec.follow, spec.list, [], site.siteOf);
+  /** Tells workers elsewhere what belongs to the crawl. */
+  let tellSeed: ((url: string) => void) | null = null;
+  function addSeed(url: string): void {
+    scope.addSeed(url);
+    tellSeed?.(url);
+  }
   const admit: AdmitRules = {
-    scope: compileScope(spec.scope, spec.follow, spec.list, [], site.siteOf),
+    scope: spec.store === null ? scope : { ...scope, addSeed },
     get seed() {
       return fingerprintSeed;
     },
@@ -202,6 +211,38 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     return opened;
   }
 
+  async function openInStore(
+    url: string,
+    hooks: FrontierHooks,
+    use: (sinks: readonly Sink[]) => void,
+    own: readonly (Sink | BatchSink)[],
+    items: ItemOutputs,
+  ): Promise<OpenedStore> {
+    const { openShared } = await import("./shared.ts");
+    const input = { url, spec, stored, fresh: options.fresh === true, config, clock, siteOf: site.siteOf, sinks: own, items, log };
+    const opened = await openShared(input, hooks, use);
+    fingerprintSeed = opened.seed;
+    tellSeed = opened.noteSeed;
+    return opened;
+  }
+
+  async function join(open: NonNullable<AssembleOptions["joins"]>): Promise<OpenedStore> {
+    const frontier = await open(config, site.siteOf);
+    fingerprintSeed = frontier.seed;
+    return { frontier, sinks: [], gates: [], visits: null, say: null, elapsedBeforeMs: 0, resumed: true, shared: true, finish: async () => null };
+  }
+
+  function openWhere(
+    hooks: FrontierHooks,
+    use: (sinks: readonly Sink[]) => void,
+    own: readonly (Sink | BatchSink)[],
+    items: ItemOutputs,
+  ): Promise<OpenedStore> {
+    if (options.joins !== undefined) return join(options.joins);
+    if (spec.store !== null) return openInStore(spec.store, hooks, use, own, items);
+    return spec.stateDir === null ? openInMemory(hooks, use, own, items) : openInDirectory(spec.stateDir, hooks, use, own, items);
+  }
+
   const requestOptions = { ...fetcherOptions(spec, userAgent), seedHosts: identity.seedHosts, secureHosts: identity.secureHosts, auth: identity.auth };
   const openFetcher =
     options.world?.openFetcher ??
@@ -235,7 +276,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       await site.load();
       const own = options.sinks ?? [];
       const items = await itemsOf();
-      const opened = spec.stateDir === null ? await openInMemory(hooks, use, own, items) : await openInDirectory(spec.stateDir, hooks, use, own, items);
+      const opened = await openWhere(hooks, use, own, items);
       if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
       return opened;
     },

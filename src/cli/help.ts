@@ -95,6 +95,7 @@ Commands:
   explain URL…   why a crawl did or did not fetch these URLs (--state DIR)
   status         how a crawl stands: pages, rate, what waits (--state DIR)
   export         what a crawl recorded, into a file of another format (--state DIR)
+  work           works on the crawls of a store, beside others
   init           the files that a scraper starts from
   reparse        the scraper again over the pages that a crawl has stored (--state DIR)
   cache          what the response cache holds, and clearing it

@@ -70,6 +70,13 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
     },
   ],
   [
+    "work",
+    {
+      run: async (argv, io) => (await import("./commands/work.ts")).workCommand(argv, io, () => import("../work.ts")),
+      help: async () => helpOf((await import("./commands/work.ts")).WORK),
+    },
+  ],
+  [
     "init",
     {
       run: async (argv, io) => (await import("./commands/init.ts")).initCommand(argv, io),

@@ -36,6 +36,7 @@ function isSeeds(value: unknown): boolean {
 }
 
 const seeds = form(z.custom<Seeds>(isSeeds), "a list (or sync or async iterable) of URLs");
+const STORE_URL = /^(?:rediss?|rediss?\+sentinel):\/\/\S+$/;
 /** Names of an item's fields, `[]` at the end for lists; `_meta` is ours. */
 const ITEM_FIELD = /^(?!_)[^\s=@[\]]+(?:\[\])?$/;
 const hostRules = z.strictObject({
@@ -272,6 +273,10 @@ export const crawlSpec = z.strictObject({
     ...{ group: "output", flag: "state", value: "DIR" },
     description: "Keep the crawl in a directory: it survives kill -9, and the same command resumes it.",
   }),
+  store: option(z.nullable(form(z.string().check(z.regex(STORE_URL)), "a URL such as redis://host:6379, rediss:// with TLS, or redis+sentinel://")), null, {
+    ...{ group: "output", flag: "store", value: "URL", secret: true },
+    description: "Keep the crawl in a Redis, where others work on it too (skein work); the same command resumes it.",
+  }),
   durability: option(choice("normal", "strict"), "normal", {
     ...{ group: "output", flag: "durability", value: "normal|strict" },
     description: "With --state: strict syncs the disk at every step, so that a power cut loses nothing either.",
@@ -351,6 +356,8 @@ function sharedFiles(spec: CrawlSpec): OptionProblem[] {
 /** Options that mean nothing without another one. */
 function needed(spec: CrawlSpec): OptionProblem[] {
   const problems: OptionProblem[] = [];
+  if (spec.store !== null && spec.stateDir !== null)
+    problems.push({ option: "store", message: "a crawl lives in a store or in a state directory: leave one of --store and --state out" });
   if (spec.incremental && spec.stateDir === null)
     problems.push({ option: "incremental", message: "needs a state directory that holds the last run: give --state DIR (stateDir) too" });
   if (spec.changesFile !== null && !spec.incremental)

@@ -81,6 +81,10 @@ export interface OpenedStore {
   readonly gates: readonly Gate[];
   /** What became of an earlier run, in one line. */
   readonly say: string | null;
+  /** Rejects when what is written beside the loop cannot be written. */
+  readonly broken?: Promise<never>;
+  /** Other processes work on the same crawl: what they settle and change is looked at now and then. */
+  readonly shared?: true;
   /** One of the sinks; null: no visits are kept. */
   readonly visits: (VisitBook & { whole(): void }) | null;
   readonly elapsedBeforeMs: number;

@@ -37,6 +37,8 @@ export interface Loop {
   /** Resolves when the frontier is drained or the crawl was stopped and everything in flight is settled. Rejects when we fail. */
   readonly done: Promise<void>;
   stop(mode: StopMode): Promise<void>;
+  /** Claims no more and ends when what is held is settled; the crawl goes on elsewhere. */
+  leave(): void;
   /** Something changed outside: claim again. */
   wake(): void;
   view(): LoopView;
@@ -51,6 +53,10 @@ export interface LoopInput {
   readonly values: Values;
   readonly book: VisitBook | null;
   readonly gate: Gate;
+  /** Most requests in flight now; by default the spec's. */
+  readonly concurrency?: () => number;
+  /** Leaves after the first claim that gave something. */
+  readonly once?: boolean;
   readonly afterSettle: () => FinishReason | null;
   readonly onLimit: (reason: FinishReason) => Promise<void>;
   /** Changes of values that were settled with a page. */
@@ -86,6 +92,7 @@ export function startLoop(input: LoopInput): Loop {
   let requests = 0;
   let waitingFor: LoopView["waitingFor"] = null;
   let aborting = false;
+  let leaving = false;
   let failure: { readonly error: unknown } | null = null;
 
   // One promise per turn of the loop: resolved by the first of wake and timer.
@@ -229,7 +236,8 @@ export function startLoop(input: LoopInput): Loop {
 
   /** One claim; answers how long to wait, 0 for "again at once", null when all is done. */
   async function claimOnce(): Promise<number | null> {
-    const free = Math.min(spec.concurrency - (inFlight.size - reading), MAX_CLAIM);
+    if (leaving) return inFlight.size === 0 && pages.length === 0 ? null : Infinity;
+    const free = Math.min((input.concurrency?.() ?? spec.concurrency) - (inFlight.size - reading), MAX_CLAIM);
     if (free <= 0) {
       waitingFor = null;
       return Infinity;
@@ -252,6 +260,7 @@ export function startLoop(input: LoopInput): Loop {
         for (const seed of claim.seeds) parts.admit.scope.addSeed(seed);
         if (claim.leases.length > 0) renewal.start(claim.leases[0]!.expiresInMs);
         for (const lease of claim.leases) visit(lease, claimedAt);
+        if (input.once === true && claim.leases.length > 0) leaving = true;
         waitingFor = null;
         return 0;
       }
@@ -301,6 +310,10 @@ export function startLoop(input: LoopInput): Loop {
     async stop(mode) {
       await frontier.control(CONTROL[mode]);
       if (mode === "now") abortAll();
+      wake();
+    },
+    leave() {
+      leaving = true;
       wake();
     },
     wake,

@@ -34,6 +34,7 @@ export interface Session {
   patchHost(host: HostKey, patch: HostPatch): Promise<void>;
 }
 
+const WATCH_MS = 1_000;
 const NO_READERS: Readers = { pages: () => null, items: () => null };
 
 export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = NO_READERS): Session {
@@ -107,6 +108,36 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     await stop(mode, "stop-condition", reason);
   }
 
+  /** Once a second: values that other workers settled, and limits that their pages have reached. */
+  function watchOthers(store: Frontier, values: Values): { cancel(): void } {
+    let timer: { cancel(): void } | null = null;
+    let over = false;
+    async function look(): Promise<void> {
+      if (scraping !== null) values.refresh(await store.values());
+      await obeyScraper(values.get(RUN_STOP));
+      const reason = limitReached();
+      if (reason !== null) await stop("flight", reason, null);
+    }
+    function arm(): void {
+      if (over) return;
+      // A store that is away is the loop's affair.
+      timer = clock.after(
+        WATCH_MS,
+        () =>
+          void look()
+            .catch(() => undefined)
+            .then(arm),
+      );
+    }
+    arm();
+    return {
+      cancel() {
+        over = true;
+        timer?.cancel();
+      },
+    };
+  }
+
   /** Everything was looked at: pages of the last run that this one did not meet are the last lines of `--changes`, part of the run's last commit. */
   function closeBook(visits: VisitBook & { whole(): void }, write: (outputs: readonly Output[]) => void): void {
     tellMissed(visits, spec.changesFile !== null, (output) => write([output]));
@@ -155,6 +186,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
 
   async function run(): Promise<Summary> {
     let timer: { cancel(): void } | null = null;
+    let watch: { cancel(): void } | null = null;
     let failure: { readonly error: unknown } | null = null;
     try {
       const write = createWriter(parts, () => sinks, readers, note);
@@ -208,7 +240,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       ready.set();
       if (spec.limits.time !== null)
         timer = clock.after(Math.max(0, spec.limits.time - elapsedBeforeMs), () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
-      await Promise.all([
+      const work = Promise.all([
         loop.done.finally(() => {
           halted.set();
         }),
@@ -217,6 +249,8 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
           throw error;
         }),
       ]);
+      if (opened.shared) watch = watchOthers(store, values);
+      await (opened.broken === undefined ? work : Promise.race([work, opened.broken]));
       lastCounts = await store.counts();
       finishedAt = clock.now();
       const reason = finishReason(lastCounts);
@@ -248,6 +282,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       ready.set();
       halted.set();
       timer?.cancel();
+      watch?.cancel();
       await scraping?.[Symbol.asyncDispose]();
       finishedAt ??= clock.now();
       await closeAll(failure);

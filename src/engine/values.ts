@@ -13,6 +13,8 @@ export interface LeftPage {
 export interface Values {
   /** JSON text. */
   get(key: string): string | null;
+  /** As the store has them now, where other processes change them too. */
+  refresh(now: ReadonlyMap<string, string>): void;
   /** After they were settled. */
   apply(changes: readonly ValueChange[]): void;
   /** Index at which a series was stopped; Infinity: it was not. */
@@ -51,6 +53,16 @@ export function createValues(before: ReadonlyMap<string, string>, scraping: Scra
   return {
     get: (key) => values.get(key) ?? null,
     stopOf,
+    refresh(now) {
+      const learnt = new Map<string, string | null>();
+      for (const [key, value] of now) if (values.get(key) !== value) learnt.set(key, value);
+      for (const key of values.keys()) if (!now.has(key)) learnt.set(key, null);
+      for (const [key, value] of learnt) {
+        if (value === null) values.delete(key);
+        else values.set(key, value);
+      }
+      if (learnt.size > 0) scraping?.learn(learnt);
+    },
     apply(changes) {
       const learnt = new Map<string, string | null>();
       for (const change of changes) {

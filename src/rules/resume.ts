@@ -29,7 +29,7 @@ export type ResumeDecision =
   | { readonly kind: "refuse"; readonly changed: readonly string[]; readonly say: string };
 
 /** Where and how it runs; changes nothing of what comes out. */
-const OF_THE_MACHINE: ReadonlySet<string> = new Set(["stateDir", "durability", "parseWorkers", "parseTimeout", "cacheSize"]);
+const OF_THE_MACHINE: ReadonlySet<string> = new Set(["stateDir", "store", "durability", "parseWorkers", "parseTimeout", "cacheSize"]);
 
 /** May change while a run is unfinished: limits, concurrency and politeness (product contract, section 4). */
 function mayChange(path: string): boolean {

@@ -56,7 +56,7 @@ export function fakeCrawl(play: (run: FakeRun) => Promise<Partial<Summary>>) {
       asked,
       settle(...pages) {
         const outputs = pages.map((page): Output => ({ page, listed: true, skipped: [], found: [], edges: [] }));
-        for (const sink of options.sinks ?? []) sink.write(outputs);
+        for (const sink of options.sinks ?? []) if (!("takes" in sink)) sink.write(outputs);
         for (const output of outputs) options.onEvent?.({ kind: "settled", output });
       },
       event: (event) => options.onEvent?.(event),
@@ -67,7 +67,7 @@ export function fakeCrawl(play: (run: FakeRun) => Promise<Partial<Summary>>) {
       await Promise.resolve();
       options.onEvent?.({ kind: "opened", gives: "pages", parseWorkers: 0 });
       const summary = aSummary(await play(run));
-      for (const sink of options.sinks ?? []) await sink.close();
+      for (const sink of options.sinks ?? []) if (!("takes" in sink)) await sink.close();
       return summary;
     })();
     done.catch(() => undefined); // whoever awaits `done` sees it

@@ -53,11 +53,14 @@ async function readCommand(argv: readonly string[], io: Io): Promise<Command | n
 }
 
 /** Options that are good by themselves and make no sense as they stand. */
-function checkTogether(flags: CliFlags, given: readonly Given[], { stateDir, cookies }: Readonly<Record<string, unknown>>): OptionProblem[] {
+function checkTogether(flags: CliFlags, given: readonly Given[], { stateDir, store, cookies }: Readonly<Record<string, unknown>>): OptionProblem[] {
   const labelOf = (name: string) => given.findLast(({ flag }) => flag.name === name)?.label ?? `--${name}`;
   const problems: OptionProblem[] = [];
-  if (flags.fresh && (stateDir ?? null) === null)
-    problems.push({ option: labelOf("fresh"), message: "drops what a state directory holds, and none is named: add --state DIR, or leave it out" });
+  if (flags.fresh && (stateDir ?? null) === null && (store ?? null) === null)
+    problems.push({
+      option: labelOf("fresh"),
+      message: "drops what a state directory holds, and none is named: add --state DIR or --store URL, or leave it out",
+    });
   if (typeof cookies === "string" && !statSync(cookies, { throwIfNoEntry: false })?.isFile())
     problems.push({ option: labelOf("cookies"), message: `${cookies}: no such file` });
   return problems;
@@ -77,7 +80,7 @@ function sayAtStart(console: Console, { spec, strange, configName, flags }: Comm
 
 /** Said when everything that the user named was found good, so that it stands before no refusal. */
 function sayWhereItLives(console: Console, { spec }: Command): void {
-  if (spec.stateDir === null)
+  if (spec.stateDir === null && spec.store === null)
     console.say("info", "this crawl lives in memory: after Ctrl-C it can be resumed, kill -9 loses it (--state DIR keeps it)", "crawl in memory");
 }
 
@@ -241,6 +244,6 @@ const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text :
 function sayHowToResume(console: Console, argv: readonly string[], spec: CrawlSpec, dir: string, io: Io): void {
   // npm says how it was started: `skein` alone is then on nobody's path.
   const program = io.env["npm_command"] === "exec" ? ["npx", "skein"] : ["skein"];
-  const command = [...program, "crawl", ...argv, ...(spec.stateDir === null ? ["--state", dir] : [])].map(quoted).join(" ");
+  const command = [...program, "crawl", ...argv, ...(spec.stateDir === null && spec.store === null ? ["--state", dir] : [])].map(quoted).join(" ");
   console.say("info", `to resume: ${command}`, "to resume", { command, dir });
 }

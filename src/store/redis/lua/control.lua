@@ -1,4 +1,4 @@
--- control: ARGV 3 what (control, seeds, limit), 4 to. Stopping is not undone: what finishes may be paused and go on, but takes no links again.
+-- control: ARGV 3 what (control, reopen, seeds, limit), 4 to. Stopping is not undone: what finishes may be paused and go on, but takes no links again.
 local what, to = ARGV[3], ARGV[4]
 
 -- Leases end as if returned; their tokens may still be handed back. The last one put in front is the first to go.
@@ -27,6 +27,15 @@ if what == 'control' then
     if to == 'now' then revokeAll() end
     call('PUBLISH', J .. ':control', S.ctl)
   end
+elseif what == 'reopen' then
+  -- The same command again: what was stopped goes on.
+  set('ctl', get('fin') == 1 and 'finish' or 'run')
+  if get('over') == 1 and (get('queued') > 0 or get('delayed') > 0) then
+    set('over', 0)
+    call('ZADD', T .. ':jobs', S.id, S.id)
+  end
+  bump('cv', 1)
+  call('PUBLISH', J .. ':control', S.ctl)
 elseif what == 'seeds' then
   set('sc', (to == '1' or get('over') == 1) and 1 or 0)
 elseif what == 'limit' then

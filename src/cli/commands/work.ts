@@ -1,0 +1,81 @@
+/** `skein work`: a worker for the crawls of a store. */
+import { parseDuration } from "../../core/units.ts";
+import type { work } from "../../work.ts";
+import { EXIT } from "../exit.ts";
+import { cliFlag } from "../flags.ts";
+import type { Io } from "../io.ts";
+import { spellNumber } from "../progress.ts";
+import { logOf, readVerb, usageError, type Verb } from "../verb.ts";
+
+const IDLE = "1s";
+
+export const WORK: Verb = {
+  name: "work",
+  head: `Usage: skein work --store URL [options]
+
+Works on every crawl that lives in the store: takes URLs of all of them, as many as it has room for.
+Workers join and leave at any time, on any machine. SIGTERM or Ctrl-C: what is in flight is finished
+and settled; again: at once, and the others take over what was in flight.
+
+Examples:
+  skein work --store redis://localhost:6379
+  skein work --store redis://localhost:6379 --exit-when-idle 10s --scrapers ./scrapers
+`,
+  own: [
+    cliFlag("once", { description: "One batch of URLs, then the end." }),
+    cliFlag("exit-when-idle", { value: "D", bare: IDLE, allowed: "a duration such as 10s", description: "End when there was no work for so long." }),
+    cliFlag("scrapers", { value: "DIR", allowed: "a directory", description: "Where the scraper modules of crawls lie on this machine, by their file names." }),
+  ],
+  shared: ["store", "concurrency", "allow-address", "proxy", "insecure", "parse-workers", "parse-timeout"],
+  tail: `
+Non-public addresses are refused unless --allow-address names them.
+
+Exit status: 0 left in good order; 2 usage; 5 the store did not answer within a minute.
+`,
+};
+
+/** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
+export async function workCommand(argv: readonly string[], io: Io, load: () => Promise<{ readonly work: typeof work }>): Promise<number> {
+  const reading = await readVerb(WORK, argv, io);
+  if (reading === null) return EXIT.ok;
+  const given = reading.text("exit-when-idle");
+  // `--exit-when-idle 10s`: a flag whose value may be left out takes it with `=` only; what else stands alone means nothing here.
+  const alone = given === IDLE && reading.args.length === 1 && parseDuration(reading.args[0] ?? "") !== null;
+  const [extra] = alone ? [] : reading.args;
+  if (extra !== undefined) throw usageError(extra, "skein work takes no arguments: crawls come from the store");
+  const { spec } = reading;
+  if (spec.store === null) throw usageError("--store", "say which store to work for, such as redis://localhost:6379");
+  const idle = alone ? (reading.args[0] ?? null) : given;
+  const exitWhenIdleMs = idle === null ? null : parseDuration(idle);
+  if (idle !== null && exitWhenIdleMs === null) throw usageError("--exit-when-idle", `expected a duration such as 10s, got ${JSON.stringify(idle)}`);
+  const { work } = await load();
+  const run = work({
+    url: spec.store,
+    concurrency: spec.concurrency,
+    once: reading.isOn("once"),
+    exitWhenIdleMs,
+    scrapersDir: reading.text("scrapers"),
+    operator: {
+      addresses: { ...spec.addresses, refusePrivate: true },
+      proxy: spec.proxy,
+      insecure: spec.insecure,
+      parseWorkers: spec.parseWorkers,
+      parseTimeout: spec.parseTimeout,
+    },
+    log: logOf(io),
+  });
+  let times = 0;
+  const off = io.onSignal((signal) => {
+    times++;
+    if (times > 1) io.die(signal);
+    io.stderr.write("finishing what is in flight, again to leave at once\n");
+    run.leave();
+  });
+  try {
+    const { crawls, requests } = await run.done;
+    io.stderr.write(`left: ${spellNumber(requests)} request${requests === 1 ? "" : "s"} for ${spellNumber(crawls)} crawl${crawls === 1 ? "" : "s"}\n`);
+    return EXIT.ok;
+  } finally {
+    off();
+  }
+}

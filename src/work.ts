@@ -1,0 +1,156 @@
+/** A worker of a store: takes URLs of every crawl that is live there, as many as it has room for, until it is told to leave. */
+import { existsSync } from "node:fs";
+import { basename, join } from "node:path";
+import { assemble } from "./assemble.ts";
+import { type Clock, realClock } from "./core/clock.ts";
+import type { Logger } from "./core/log.ts";
+import { type CrawlSpec, parseSpec } from "./core/spec.ts";
+import { startWorker, type WorkerRun } from "./engine/worker.ts";
+import { admitSeed } from "./rules/admit.ts";
+import { SHARED_LEASES } from "./shared.ts";
+import { connectRedis, type Link } from "./store/redis/connect.ts";
+import { createCrawls } from "./store/redis/crawls.ts";
+import { openRedisFrontier } from "./store/redis/frontier.ts";
+
+export interface WorkOptions {
+  readonly url: string;
+  /** Requests in flight over all crawls. */
+  readonly concurrency: number;
+  /** One batch of leases, then the end. */
+  readonly once: boolean;
+  /** Ends when no crawl had work for so long; null: never. */
+  readonly exitWhenIdleMs: number | null;
+  readonly scrapersDir: string | null;
+  /** What is the operator's: addresses, proxy, certificates, parse workers. */
+  readonly operator: Pick<CrawlSpec, "addresses" | "proxy" | "insecure" | "parseWorkers" | "parseTimeout">;
+  readonly log: Logger;
+  readonly clock?: Clock;
+  /** How long a store that is not there yet is waited for; 60,000 ms. */
+  readonly startWithinMs?: number;
+}
+
+export interface WorkRun {
+  /** Rejects with CrawlError `store-unreachable`. */
+  readonly done: Promise<{ readonly crawls: number; readonly requests: number }>;
+  /** What is in flight is finished, unless it takes too long. */
+  leave(): void;
+}
+
+const LOOK_MS = 500;
+
+interface Joined {
+  readonly run: WorkerRun;
+  over: boolean;
+}
+
+/** The spec as its creator stored it, under this worker's own rules. */
+function specOf(text: string, scraper: string | null, { operator }: WorkOptions): CrawlSpec {
+  const spec = parseSpec(JSON.parse(text));
+  const nothing = {
+    stateDir: null,
+    store: null,
+    outputs: [],
+    pagesFile: null,
+    skippedFile: null,
+    changesFile: null,
+    cookies: null,
+    cache: null,
+    offline: false,
+  };
+  return { ...spec, ...nothing, ...operator, scraper, incremental: false };
+}
+
+export function work(options: WorkOptions): WorkRun {
+  const { log } = options;
+  const clock = options.clock ?? realClock;
+  const joined = new Map<number, Joined>();
+  const passedOver = new Set<number>();
+  let leaving = false;
+  let requests = 0;
+  let crawls = 0;
+  let wake: () => void = () => undefined;
+
+  const active = (): number => [...joined.values()].filter(({ over }) => !over).length;
+  const share = (): number => Math.max(1, Math.floor(options.concurrency / Math.max(1, active())));
+
+  async function joinCrawl(link: Link, id: number, info: ReadonlyMap<string, string>): Promise<void> {
+    const named = info.get("scraper");
+    const scraper = named === undefined ? null : join(options.scrapersDir ?? "", basename(named));
+    if (scraper !== null && (options.scrapersDir === null || !existsSync(scraper))) {
+      passedOver.add(id);
+      log("warn", "a crawl needs a scraper that this worker has not (--scrapers DIR)", { crawl: id, scraper: basename(scraper) });
+      return;
+    }
+    const spec = specOf(info.get("spec") ?? "{}", scraper, options);
+    const parts = assemble(spec, {
+      log,
+      joins: (config, siteOf) => openRedisFrontier({ ...config, ...SHARED_LEASES }, { link, id, siteOf, onControl: () => undefined }),
+    });
+    for (const seed of Array.isArray(spec.seeds) ? spec.seeds : []) {
+      const verdict = admitSeed(String(seed), [0, 0, 0, 0], spec.defaultScheme ?? "try-both");
+      if (verdict.kind === "bad") continue;
+      parts.admit.scope.addSeed(verdict.request.url);
+      parts.identity.seedHosts.add(verdict.request.host);
+      if (verdict.credentials !== null) parts.identity.auth.set(verdict.request.host, verdict.credentials);
+    }
+    const run = await startWorker(parts, { concurrency: share, once: options.once });
+    const entry: Joined = { run, over: false };
+    joined.set(id, entry);
+    crawls++;
+    log("info", "working on a crawl", { crawl: id });
+    run.done.then(
+      () => ended(id, entry),
+      (error: unknown) => {
+        log("error", "a crawl cannot be worked on", { crawl: id, error: error instanceof Error ? error.message : String(error) });
+        passedOver.add(id);
+        ended(id, entry);
+      },
+    );
+    if (leaving) run.leave();
+  }
+
+  function ended(id: number, entry: Joined): void {
+    entry.over = true;
+    requests += entry.run.view().requests;
+    joined.delete(id);
+    wake();
+  }
+
+  async function run(): Promise<{ crawls: number; requests: number }> {
+    const link = await connectRedis(options.url, { log, startWithinMs: options.startWithinMs ?? 60_000 });
+    try {
+      const book = createCrawls(link);
+      let idleSince = clock.now();
+      while (!leaving) {
+        for (const id of await book.live()) {
+          if (joined.has(id) || passedOver.has(id) || leaving) continue;
+          const crawl = await book.get(id);
+          if (crawl !== null && !crawl.completed) await joinCrawl(link, id, crawl.info);
+        }
+        if (options.once && joined.size > 0) break;
+        if (active() > 0) idleSince = clock.now();
+        else if (options.exitWhenIdleMs !== null && clock.now() - idleSince >= options.exitWhenIdleMs) break;
+        await new Promise<void>((resolve) => {
+          const timer = clock.after(LOOK_MS, resolve);
+          wake = () => {
+            timer.cancel();
+            resolve();
+          };
+        });
+      }
+      await Promise.allSettled([...joined.values()].map(({ run: one }) => one.done));
+      return { crawls, requests };
+    } finally {
+      await link.close();
+    }
+  }
+
+  return {
+    done: run(),
+    leave() {
+      leaving = true;
+      for (const { run: one } of joined.values()) one.leave();
+      wake();
+    },
+  };
+}
