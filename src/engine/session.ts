@@ -291,7 +291,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
 
   /** Closes everything; a failure to close is told only when nothing worse happened. */
   async function closeAll(failure: { readonly error: unknown } | null): Promise<void> {
-    const results = await Promise.allSettled([...sinks.map((sink) => sink.close()), fetcher?.[Symbol.asyncDispose](), frontier?.[Symbol.asyncDispose]()]);
+    const results = await Promise.allSettled([...sinks.map(async (sink) => sink.close()), fetcher?.[Symbol.asyncDispose](), frontier?.[Symbol.asyncDispose]()]);
     const broken = results.find((result) => result.status === "rejected");
     const end = failure ?? (broken === undefined ? null : { error: broken.reason });
     readers.pages()?.end(end);

@@ -294,3 +294,15 @@ test("sinks of a program are opened in order with what the journals hold; one th
   await assert.rejects(openOwnSinks([good, bad], run), { message: "sink bad: cannot be opened: no" });
   assert.deepEqual(closed, ["good"]);
 });
+
+test("what is no sink is refused by what it lacks", async () => {
+  const run = { id: "r", clock: createTestClock(), durable: null };
+  const cases: readonly (readonly [object, RegExp])[] = [
+    [{ name: "s" }, /^sinks: sink 2 lacks write\(\), flush\(\), close\(\); a sink with takes/],
+    [{ takes: "items" }, /^sinks: sink 2 lacks a name, write\(\)$/],
+    [{ name: "s", takes: "links", async write() {} }, /^sinks: sink 2 lacks takes: "items" or "pages"$/],
+  ];
+  const good: BatchSink = { name: "good", takes: "pages", async write() {} };
+  // `as`: JavaScript gives anything.
+  for (const [sink, message] of cases) await assert.rejects(openOwnSinks([good, sink as BatchSink], run), { code: "invalid-options", message });
+});

@@ -1,6 +1,6 @@
 /** The sinks that a program brings along: its synchronous ones as they are, those that take their time wrapped and opened. */
 import type { Clock } from "../core/clock.ts";
-import type { CrawlError } from "../core/errors.ts";
+import { CrawlError } from "../core/errors.ts";
 import type { BatchSink, Gate, Sink } from "../core/sink.ts";
 import { type BatchingSink, batchSink, isBatchSink } from "./batch.ts";
 import type { SinkStates } from "./open.ts";
@@ -26,7 +26,21 @@ export interface OwnSinksRun {
   onFailure?(error: CrawlError): void;
 }
 
-/** Rejects with CrawlError `output-unwritable` when one cannot be opened; those before it are closed again. */
+/** JavaScript gives anything for a sink; a part that lacks would only be missed in the middle of the crawl. */
+function checkParts(sink: Sink | BatchSink, index: number): void {
+  const methods = isBatchSink(sink) ? ["write"] : ["write", "flush", "close"];
+  const lacks = methods.filter((name) => typeof Reflect.get(sink, name) !== "function");
+  const wrong = [
+    ...(typeof sink.name === "string" ? [] : ["a name"]),
+    ...(isBatchSink(sink) && sink.takes !== "items" && sink.takes !== "pages" ? ['takes: "items" or "pages"'] : []),
+    ...lacks.map((name) => `${name}()`),
+  ];
+  if (wrong.length === 0) return;
+  const message = `sink ${index + 1} lacks ${wrong.join(", ")}${isBatchSink(sink) ? "" : '; a sink with takes: "items" or "pages" needs only name and write()'}`;
+  throw new CrawlError("invalid-options", `sinks: ${message}`, { problems: [{ option: "sinks", message }] });
+}
+
+/** Rejects with CrawlError `invalid-options` for what is no sink, with `output-unwritable` when one cannot be opened; those before it are closed again. */
 export async function openOwnSinks(own: readonly (Sink | BatchSink)[], run: OwnSinksRun): Promise<OwnSinks> {
   const { id, clock, durable } = run;
   const wrapped: BatchingSink[] = [];
@@ -39,6 +53,7 @@ export async function openOwnSinks(own: readonly (Sink | BatchSink)[], run: OwnS
     const of = { records: typeof records === "number" ? records : 0, state: states?.get(user.name) ?? null, lines: () => durable.lines(user.takes) };
     return batchSink(user, { id, clock, ...failed, durable: of });
   }
+  for (const [index, sink] of own.entries()) checkParts(sink, index);
   try {
     for (const sink of own) {
       if (!isBatchSink(sink)) {

@@ -213,6 +213,17 @@ test("a sink that cannot write ends the crawl with its error, and every file is 
   );
 });
 
+test("a sink whose close throws at once ends the reader too", async () => {
+  // `as`: JavaScript may give a close that is no promise's.
+  const sink = { name: "rude", write() {}, flush() {}, close: (): unknown => assert.fail("not closed") } as Sink;
+  await assert.rejects(
+    (async () => {
+      for await (const page of crawl({ seeds: server.origin }, { sinks: [sink] })) assert.ok(page);
+    })(),
+    { message: "not closed" },
+  );
+});
+
 test("no seed that is a URL is an error that says so; a bad one among good ones is not", async () => {
   await assert.rejects(crawl({ seeds: ["ftp://example.org/", "http://[bad"] }).done, { code: "no-seeds" });
   await assert.rejects(crawl({ seeds: [] }).done, { code: "no-seeds" });
