@@ -67,8 +67,8 @@ export function parseRedisUrl(url: string): RedisAddress {
   const hosts = authority.slice(at + 1);
   if (scheme.endsWith("+sentinel")) {
     const nodes = hosts.split(",").map((node) => nodeOf(node, SENTINEL_PORT));
-    const name = path[0] === undefined || path[0] === "" ? fail("the URL of sentinels names the master: redis+sentinel://host,host/name") : decode(path[0]);
-    if (path.length > 2) fail("the URL of sentinels ends in /name or /name/db");
+    const name = path[0] === undefined || path[0] === "" ? fail("a store behind sentinels names its master: redis+sentinel://host,host/name") : decode(path[0]);
+    if (path.length > 2) fail("a store behind sentinels ends in /name or /name/db");
     const first = nodes[0]!; // split answers at least one
     return { ...common, ...first, db: databaseOf(path[1]), sentinels: { nodes, name }, shown: `${name} of the sentinels ${hosts}` };
   }

@@ -33,6 +33,8 @@ export interface Link {
   readonly connections: number;
   /** `args`: a function is asked anew when the call has to be repeated. */
   script(name: ScriptName, keys: readonly string[], args: Args | (() => Args)): Promise<unknown>;
+  /** The last word of something that is closed: tried for a short while only. False: it did not get through, and what it would have said comes out by itself. */
+  parting(name: ScriptName, keys: readonly string[], args: Args): Promise<boolean>;
   /** A command that may be sent twice. Binary answers. */
   command(name: string, ...args: (string | Buffer | number)[]): Promise<unknown>;
   /** Calls back with what is published; answers what ends it. */
@@ -43,6 +45,7 @@ export interface Link {
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
 const SAY_AGAIN_MS = 30_000;
+const PARTING_MS = 2_000;
 
 /** The server says no for now. OOM and MISCONF: it takes no writes; the others: it starts, or is no master (any more). */
 const PASSING = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|UNBLOCKED)\b/;
@@ -227,6 +230,15 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
       return connections;
     },
     script: (name, keys, args) => attempt(() => send(name, keys, typeof args === "function" ? args() : args), waitMs),
+    async parting(name, keys, args) {
+      try {
+        await attempt(() => send(name, keys, args), PARTING_MS);
+        return true;
+      } catch (error) {
+        log("debug", "the store was not told of an end", { store: address.shown, why: wordOf(error) });
+        return false;
+      }
+    },
     command: (name, ...args) => attempt(() => client.callBuffer(name, args), waitMs),
     async subscribe(channel, listener) {
       const {

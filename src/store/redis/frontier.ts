@@ -322,7 +322,8 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
       held.clear();
       for (let from = 0; from < back.length; from += 64) {
         const args = back.slice(from, from + 64).flatMap((page) => packSettled(page, wordsOf, () => null));
-        await run("settle", String(args.length / 12), "0", "0", ...args);
+        // Untold, the leases run out.
+        if (!(await link.parting("settle", keys, [...begin(), String(args.length / 12), "0", "0", ...args]))) break;
       }
     },
   };

@@ -67,7 +67,8 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
     checkpoint: (to, now) => demand("save", to, JSON.stringify(Object.fromEntries(now))),
     keep: () => demand("keep"),
     async [Symbol.asyncDispose]() {
-      await run("leave");
+      // Untold, its lease runs out.
+      await link.parting("checkpoint", keys, ["", "0", "leave", token, leaseMs]);
     },
   };
 }

@@ -1,7 +1,7 @@
 /** A real Redis of the tests' own, on a private port with its files in a temporary directory; for tests only. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -42,11 +42,18 @@ export async function freePort(): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-export async function startServer(more: readonly string[] = [], port?: number): Promise<TestServer> {
+/** `sentinel`: lines of its file, for a sentinel in place of a server. */
+export async function startServer(more: readonly string[] = [], port?: number, sentinel?: readonly string[]): Promise<TestServer> {
   const dir = mkdtempSync(join(tmpdir(), "skein-redis-"));
   const at = port ?? (await freePort());
   let child: ChildProcess | null = null;
   const args = ["--port", String(at), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "yes", "--appendfsync", "everysec", ...more];
+
+  if (sentinel !== undefined) {
+    const file = join(dir, "sentinel.conf");
+    writeFileSync(file, [`port ${at}`, `dir ${dir}`, ...sentinel, ""].join("\n"));
+    args.splice(0, args.length, file, "--sentinel");
+  }
 
   async function start(): Promise<void> {
     const started = spawn("redis-server", args, { stdio: ["ignore", "pipe", "inherit"] });
@@ -55,7 +62,7 @@ export async function startServer(more: readonly string[] = [], port?: number): 
     await new Promise<void>((resolve, reject) => {
       started.stdout?.on("data", (bytes: Buffer) => {
         log += bytes.toString("latin1");
-        if (log.includes("Ready to accept connections")) resolve();
+        if (/Ready to accept connections|Sentinel ID is/.test(log)) resolve();
       });
       started.once("exit", () => reject(new Error(`redis-server ended:\n${log}`)));
     });

@@ -1,0 +1,184 @@
+/** Store URLs, what is refused at the door, and servers that come late, come never, or speak TLS. */
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { CrawlError } from "../../core/errors.ts";
+import { type Logger, silentLog } from "../../core/log.ts";
+import { parseRedisUrl } from "./address.ts";
+import { connectRedis } from "./connect.ts";
+import { createCrawls } from "./crawls.ts";
+import { freePort, skipRedis, startServer } from "./server-for-tests.ts";
+
+function lines(): { readonly log: Logger; readonly said: string[] } {
+  const said: string[] = [];
+  return { said, log: (level, message, fields) => void said.push(`${level} ${message} ${JSON.stringify(fields)}`) };
+}
+
+const failsWith = (code: string, pattern: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof CrawlError, String(error));
+  assert.equal(error.code, code);
+  assert.match(error.message, pattern);
+  return true;
+};
+
+test("store URLs say which server, database and login", () => {
+  const plain = { host: "a", port: 6379, username: null, password: null, db: 0, tls: false, sentinels: null, shown: "a:6379" };
+  assert.deepEqual(parseRedisUrl("redis://a"), plain);
+  assert.deepEqual(parseRedisUrl("redis://u:p%40w:x@a:7000/3"), { ...plain, port: 7000, username: "u", password: "p@w:x", db: 3, shown: "a:7000" });
+  assert.deepEqual(parseRedisUrl("redis://:secret@a/"), { ...plain, password: "secret" });
+  assert.deepEqual(parseRedisUrl("rediss://[::1]:6380"), { ...plain, host: "::1", port: 6380, tls: true, shown: "[::1]:6380" });
+  const sentinels = {
+    nodes: [
+      { host: "s1", port: 26379 },
+      { host: "s2", port: 1 },
+    ],
+    name: "main",
+  };
+  assert.deepEqual(parseRedisUrl("redis+sentinel://:pw@s1,s2:1/main/2"), {
+    ...plain,
+    host: "s1",
+    port: 26379,
+    password: "pw",
+    db: 2,
+    sentinels,
+    shown: "main of the sentinels s1,s2:1",
+  });
+});
+
+test("URLs that are none are refused without showing the password", () => {
+  for (const url of ["http://a", "redis://", "redis://a/x", "redis://a/1/2", "redis://a:0", "redis://a?db=1", "redis+sentinel://a", "redis://u:secret%@a"]) {
+    assert.throws(
+      () => parseRedisUrl(url),
+      (error) => failsWith("invalid-options", /store/)(error) && !String(error).includes("secret"),
+      url,
+    );
+  }
+});
+
+test("a server that is not there is waited for, then it is an error with host and port, without the password (F107)", async () => {
+  const port = await freePort();
+  const { log, said } = lines();
+  await assert.rejects(
+    connectRedis(`redis://user:secret@127.0.0.1:${port}`, { log, startWithinMs: 300 }),
+    (error) => failsWith("store-unreachable", new RegExp(`127\\.0\\.0\\.1:${port}.*ECONNREFUSED`))(error) && !String(error).includes("secret"),
+  );
+  assert.ok(said.some((line) => line.startsWith("warn the store does not take calls; waiting")));
+  assert.ok(!said.join("").includes("secret"));
+});
+
+test("a server that starts later than the worker is found (F107)", { skip: skipRedis }, async () => {
+  const port = await freePort();
+  const { log, said } = lines();
+  const connecting = connectRedis(`redis://127.0.0.1:${port}`, { log });
+  const server = await startServer([], port);
+  const link = await connecting;
+  assert.ok(said.some((line) => line.startsWith("info the store answers again")) || !said.some((line) => line.startsWith("warn the store does not")));
+  await link.close();
+  await server.stop();
+});
+
+test("a server that would drop keys is refused, one that keeps nothing on disk is warned of", { skip: skipRedis }, async () => {
+  const evicting = await startServer(["--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"]);
+  await assert.rejects(connectRedis(evicting.url, { log: silentLog }), failsWith("invalid-options", /allkeys-lru.*noeviction/));
+  await evicting.stop();
+  const forgetful = await startServer(["--appendonly", "no"]);
+  const { log, said } = lines();
+  await (await connectRedis(forgetful.url, { log })).close();
+  assert.match(said.join("\n"), /warn the store keeps nothing on disk/);
+  await forgetful.stop();
+});
+
+test("a wrong password is an error at once; the right one with its database opens", { skip: skipRedis }, async () => {
+  const server = await startServer(["--requirepass", "secret"]);
+  const at = `127.0.0.1:${server.port}`;
+  for (const login of ["", ":wrong@"]) {
+    await assert.rejects(connectRedis(`redis://${login}${at}`, { log: silentLog }), failsWith("store-unreachable", /refused the login/));
+  }
+  const link = await connectRedis(`redis://:secret@${at}/5`, { log: silentLog, prefix: "own" });
+  await createCrawls(link).create({ spec: "{}" });
+  const info = String(await link.command("INFO", "keyspace"));
+  assert.match(info, /db5:/);
+  assert.doesNotMatch(info, /db0:/);
+  const keys = (await link.command("KEYS", "*")) as Buffer[]; // KEYS
+  assert.deepEqual(
+    keys.map(String).filter((key) => !key.startsWith("{own}:")),
+    [],
+    "no key lies outside of the prefix",
+  );
+  await link.close();
+  await server.stop();
+});
+
+test("an append-only file is rewritten once for each start of the server", { skip: skipRedis }, async () => {
+  const server = await startServer(["--appendfsync", "always"]);
+  const rewrites = async (): Promise<number> => {
+    const { log, said } = lines();
+    await (await connectRedis(server.url, { log })).close();
+    return said.filter((line) => line.includes("being rewritten")).length;
+  };
+  assert.deepEqual([await rewrites(), await rewrites()], [1, 0]);
+  await server.kill();
+  await server.start();
+  assert.deepEqual([await rewrites(), await rewrites()], [1, 0]);
+  await server.stop();
+});
+
+test("rediss:// checks the certificate", { skip: skipRedis }, async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), "skein-tls-"));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const [key, cert] = [join(dir, "key.pem"), join(dir, "cert.pem")];
+  try {
+    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+    execFileSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
+  } catch {
+    t.skip("openssl is not on PATH");
+    return;
+  }
+  const port = await freePort();
+  const server = await startServer([
+    "--tls-port",
+    String(port),
+    "--tls-cert-file",
+    cert,
+    "--tls-key-file",
+    key,
+    "--tls-ca-cert-file",
+    cert,
+    "--tls-auth-clients",
+    "no",
+  ]).catch(() => null);
+  if (server === null) {
+    t.skip("this redis-server is built without TLS");
+    return;
+  }
+  const url = `rediss://127.0.0.1:${port}`;
+  await assert.rejects(connectRedis(url, { log: silentLog, startWithinMs: 300 }), failsWith("store-unreachable", /self.signed|certificate/i));
+  const link = await connectRedis(url, { log: silentLog, ca: readFileSync(cert, "utf8") });
+  assert.equal(String(await link.command("PING")), "PONG");
+  await link.close();
+  await server.stop();
+});
+
+test("sentinels say where the master is, and after a failover where the new one is", { skip: skipRedis }, async () => {
+  const master = await startServer();
+  const replica = await startServer(["--replicaof", "127.0.0.1", String(master.port)]);
+  const sentinel = await startServer([], undefined, [
+    `sentinel monitor main 127.0.0.1 ${master.port} 1`,
+    "sentinel down-after-milliseconds main 300",
+    "sentinel failover-timeout main 1000",
+  ]);
+  const link = await connectRedis(`redis+sentinel://127.0.0.1:${sentinel.port}/main`, { log: silentLog });
+  const id = await createCrawls(link).create({ spec: "1" });
+  await link.command("WAIT", 1, 5_000);
+  await master.kill();
+  assert.equal((await createCrawls(link).get(id))?.info.get("spec"), "1", "the replica has it, once it is the master");
+  await createCrawls(link).note(id, { spec: "2" });
+  assert.equal((await createCrawls(link).get(id))?.info.get("spec"), "2");
+  await link.close();
+  await sentinel.stop();
+  await replica.stop();
+  await master.stop();
+});
