@@ -74,7 +74,7 @@ export function runCommand(
 }
 
 /** What must be equal, without times and what a repeated request changes. */
-function comparable(file: string): string[] {
+export function comparable(file: string): string[] {
   const text = readFileSync(file, "utf8");
   assert.ok(text === "" || text.endsWith("\n"), `${file}: the last line is torn`);
   return text
