@@ -44,6 +44,8 @@ export interface Link {
 
 const FIRST_PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
+/** A connection that is only just being made is no trouble. */
+const SAY_AFTER_MS = 1_000;
 const SAY_AGAIN_MS = 30_000;
 const PARTING_MS = 2_000;
 
@@ -187,7 +189,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
         judge(error);
         const why = isReply(error) ? error.message : lastTrouble;
         if (performance.now() - begun >= boundMs) throw unreachable(`did not answer within ${Math.round(boundMs / 1_000)} s: ${why}`, error);
-        say(why);
+        if (performance.now() - begun >= SAY_AFTER_MS) say(why);
         await pause(Math.min(pauseMs * (0.5 + Math.random() / 2), Math.max(1, boundMs - (performance.now() - begun))));
         pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
       }
