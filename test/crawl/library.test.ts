@@ -215,6 +215,7 @@ test("a sink that cannot write ends the crawl with its error, and every file is 
 
 test("a sink whose close throws at once ends the reader too", async () => {
   // `as`: JavaScript may give a close that is no promise's.
+  await using server = await serve(tree(3));
   const sink = { name: "rude", write() {}, flush() {}, close: (): unknown => assert.fail("not closed") } as Sink;
   await assert.rejects(
     (async () => {

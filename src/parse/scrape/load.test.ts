@@ -49,6 +49,11 @@ test("`skein` and `skein/testing` are the running program, wherever the file lie
   assert.match(String(await module.find("", "")), /^function,\d+\.\d+\.\d+.*,function$/);
 });
 
+test("a CommonJS module may require `skein`", async () => {
+  const module = await load("common.cjs", `const { defineScraper } = require("skein"); module.exports = defineScraper({ handlers: { a() {} } });`);
+  assert.deepEqual([module.kind, module.first], ["handlers", "a"]);
+});
+
 test("in the build, the program's files lie beside the chunks", () => {
   const built = { skein: "file:///d/dist/index.js", testing: "file:///d/dist/testing.js", worker: "file:///d/dist/worker.js" };
   assert.deepEqual(ownFiles("file:///d/dist/chunks/pool-ABC.js"), built);
@@ -59,7 +64,7 @@ test("what cannot be loaded is named, with what was found", async () => {
   const cases: readonly (readonly [string, string, RegExp])[] = [
     ["syntax.mjs", "export default (;", /^scraper: syntax\.mjs: cannot be loaded: /],
     ["throws.mjs", "throw new Error('no key');", /^scraper: throws\.mjs: cannot be loaded: no key \(throws\.mjs:1\)$/],
-    ["import.mjs", "import 'absent-package'; export default () => [];", /cannot be loaded: Cannot find package 'absent-package'/],
+    ["import.mjs", "import 'absent-package'; export default () => [];", /cannot be loaded: Cannot find package 'absent-package' imported from \S+import\.mjs$/],
     ["enum.ts", "enum A { B } export default () => [];", /cannot be loaded: /],
     ["type.ts", "export default {\n  const x = 1;\n};", /cannot be loaded: .* \(type\.ts:2\)$/],
     ["nothing.mjs", "", /expected a default export that is a function \(url, html\) => links, or is made by defineScraper; it exports nothing$/],
@@ -79,5 +84,6 @@ test("what cannot be loaded is named, with what was found", async () => {
       return true;
     });
   }
+  await assert.rejects(loadScraper(".", folder), /^CrawlError: scraper: \.: is a directory, not a module$/);
   await assert.rejects(loadScraper("absent.mjs", folder), /^CrawlError: scraper: absent\.mjs: no such file$/);
 });

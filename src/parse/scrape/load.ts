@@ -1,8 +1,8 @@
 /** Loads the user's scraper module (`scraper`, `-s FILE`) in this thread: its default export is made by defineScraper, or is a function (url, html) => links. */
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { CrawlError } from "../../core/errors.ts";
 import { whatIs } from "./define.ts";
 import { moduleOf, type ScraperModule } from "./module.ts";
@@ -17,7 +17,9 @@ const EXPECTED = "expected a default export that is a function (url, html) => li
 /** Throws CrawlError `invalid-options` that names the file and says what was found. */
 export async function loadScraper(file: string, cwd: string, own: OwnFiles = ownFiles()): Promise<ScraperModule> {
   const path = resolve(cwd, file);
-  if (!existsSync(path)) throw scraperProblem(file, "no such file");
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) throw scraperProblem(file, "no such file");
+  if (found.isDirectory()) throw scraperProblem(file, "is a directory, not a module");
   answerForSkein(own);
   let module: { readonly default?: unknown };
   let source: string;
@@ -25,25 +27,28 @@ export async function loadScraper(file: string, cwd: string, own: OwnFiles = own
     source = readFileSync(path, "utf8");
     module = await import(pathToFileURL(path).href);
   } catch (error) {
-    throw scraperProblem(file, `cannot be loaded: ${error instanceof Error ? `${error.message}${placeOf(error)}` : String(error)}`, error);
+    throw scraperProblem(file, `cannot be loaded: ${error instanceof Error ? `${error.message}${placeOf(error, own)}` : String(error)}`, error);
   }
-  const found = module.default;
-  if (found === undefined) {
+  const given = module.default;
+  if (given === undefined) {
     const names = Object.keys(module);
     throw scraperProblem(file, `${EXPECTED}; it exports ${names.length === 0 ? "nothing" : `only ${names.join(", ")}`}`);
   }
-  if (typeof found !== "function" && (typeof found !== "object" || found === null)) throw scraperProblem(file, `${EXPECTED}; found ${whatIs(found)}`);
+  if (typeof given !== "function" && (typeof given !== "object" || given === null)) throw scraperProblem(file, `${EXPECTED}; found ${whatIs(given)}`);
   try {
-    return await moduleOf(found, source);
+    return await moduleOf(given, source);
   } catch (error) {
     throw error instanceof TypeError ? scraperProblem(file, `${EXPECTED}; ${error.message}`, error) : error;
   }
 }
 
-/** ` (shop.ts:10)`, where the error tells: syntax errors of TypeScript, and whatever a module throws. */
-function placeOf({ stack = "" }: Error): string {
-  const place = /(?:^(?:file:\/)?\/|\n\s+at [^\n]*?file:\/\/)[^\n]*?([^/\n:]+:\d+)\b/.exec(stack)?.[1];
-  return place === undefined ? "" : ` (${place})`;
+const PLACE = /(?:^(?:file:\/)?\/|\n\s+at [^\n]*?file:\/\/)([^\n]*?([^/\n:]+:\d+))\b/g;
+
+/** ` (shop.ts:10)`, where the error tells: syntax errors of TypeScript, and whatever a module throws. A line of our own would only mislead. */
+function placeOf({ stack = "" }: Error, own: OwnFiles): string {
+  const ours = fileURLToPath(new URL(".", own.skein));
+  for (const [, path = "", place] of stack.matchAll(PLACE)) if (!path.startsWith(ours)) return ` (${place})`;
+  return "";
 }
 
 let answered = false;
@@ -56,7 +61,8 @@ function answerForSkein(own: OwnFiles): void {
   registerHooks({
     resolve(specifier, context, next) {
       const url = Object.hasOwn(urls, specifier) ? urls[specifier] : undefined;
-      return url === undefined ? next(specifier, context) : next(url, context);
+      // The address is whole already; what resolves a `require` would take it for a name.
+      return url === undefined ? next(specifier, context) : { url, shortCircuit: true };
     },
   });
 }
