@@ -213,7 +213,7 @@ describe("the dashboard", { skip: executablePath === undefined ? "chromium is no
     await page.getByRole("button", { name: "Pace of h2.example.org" }).click();
     await page.getByLabel("Least gap").fill("soon");
     await page.getByRole("button", { name: "Set", exact: true }).click();
-    await says(page, /delay/, "dialog [role=alert]");
+    await says(page, "Delay: expected a duration", "dialog [role=alert]");
     await page.getByLabel("Least gap").fill("4s");
     await page.getByRole("button", { name: "Set", exact: true }).click();
     await says(page, "4.0 s");

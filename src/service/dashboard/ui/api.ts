@@ -1,4 +1,5 @@
 /** Calls of the API: the token, problems, lost connections, pages of lists. Shows nothing. */
+import { capital } from "./format.ts";
 import { createStore } from "./store.ts";
 import type { Host, Job, ProblemEntry, RejectedLine, Table } from "./types.ts";
 
@@ -24,17 +25,18 @@ export class Unreachable extends Error {
   }
 }
 
-/** What went wrong, in a sentence for who pressed a button: with every fault that the service names. */
-export function wordsOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  const entries =
-    error instanceof ApiProblem
-      ? error.errors.map(({ option, line, message: what }) => [line === undefined ? option : `line ${line}`, what].filter(Boolean).join(": "))
-      : [];
-  const said = entries.length === 0 ? message : `${message}: ${entries.slice(0, MOST_SAID).join("; ")}${entries.length > MOST_SAID ? " …" : ""}`;
-  return said.charAt(0).toUpperCase() + said.slice(1);
-}
 const MOST_SAID = 5;
+
+/** What went wrong, in a sentence for who pressed a button: every fault that the service names, by the last step of its option. */
+export function wordsOf(error: unknown): string {
+  const faults = error instanceof ApiProblem ? error.errors : [];
+  const entries = faults.slice(0, MOST_SAID).map(({ option, line, message }) => {
+    const where = line === undefined ? (option?.split(".").at(-1) ?? "") : `line ${line}`;
+    return where === "" ? message : `${where}: ${message}`;
+  });
+  const message = error instanceof Error ? error.message : String(error);
+  return capital(entries.length === 0 ? message : entries.join("; ") + (faults.length > MOST_SAID ? " …" : ""));
+}
 
 /** Whether the last call was answered at all. */
 export const reachable = createStore(true);

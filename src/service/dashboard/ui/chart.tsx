@@ -27,7 +27,7 @@ export function Chart({ title, samples, pick, show }: ChartProps) {
     return (
       <section class="card chart" aria-labelledby={id}>
         <h3 id={id}>{title}</h3>
-        <p class="soft">Nothing was measured while this page was open.</p>
+        <p class="soft">Nothing is measured yet.</p>
       </section>
     );
   const most = samples.reduce((top, sample) => Math.max(top, pick(sample)), 0);

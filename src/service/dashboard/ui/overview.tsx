@@ -124,20 +124,25 @@ export function Overview({ job, live }: { readonly job: Job; readonly live: Live
       <h2 class="hidden">Overview</h2>
       <Figures job={job} />
       <Settled job={job} />
-      <div class="pair">
-        <Chart title="Pages a second" samples={live.samples} pick={(sample) => sample.rate} show={rate} />
-        <Chart title="URLs in the queue" samples={live.samples} pick={(sample) => sample.queued} show={count} />
-      </div>
+      {(!ended || live.samples.length > 1) && (
+        <div class="pair">
+          <Chart title="Pages a second" samples={live.samples} pick={(sample) => sample.rate} show={rate} />
+          <Chart title="URLs in the queue" samples={live.samples} pick={(sample) => sample.queued} show={count} />
+        </div>
+      )}
       <div class="quarters">
-        <Tally title="Status codes" name="Status" counts={counts.byStatus} empty="No answers yet." />
-        <Tally title="Outcomes" name="Outcome" counts={counts.byOutcome} empty="Nothing is settled yet." />
+        <Tally title="Status codes" name="Status" counts={counts.byStatus} empty="None." />
+        <Tally title="Outcomes" name="Outcome" counts={counts.byOutcome} empty="None." />
         <Tally title="Errors" name="Error" counts={counts.byError} empty="None." />
-        <Tally title="Skip reasons" name="Reason" counts={counts.bySkipReason} empty="Nothing was skipped." />
+        <Tally title="Skip reasons" name="Reason" counts={counts.bySkipReason} empty="None." />
       </div>
-      <div class="pair">
-        <Newest id={id} title="Newest pages" seen={live.newest} empty={ended ? "All pages are under Pages." : "None yet while this page is open."} />
-        <Newest id={id} title="Newest errors" seen={live.errors} empty={ended ? "Errors are under Pages." : "None while this page is open."} withError />
-      </div>
+      {/* Of a job that ended before the page was opened, all of it is under Pages. */}
+      {(!ended || live.newest.length > 0) && (
+        <div class="pair">
+          <Newest id={id} title="Newest pages" seen={live.newest} empty="None while this page is open." />
+          <Newest id={id} title="Newest errors" seen={live.errors} empty="None while this page is open." withError />
+        </div>
+      )}
     </>
   );
 }

@@ -94,7 +94,9 @@ export function usePoll<T>(key: string, everyMs: number | null | ((value: T) => 
         } catch (error) {
           if (signal.aborted) return;
           failures++;
-          setState((old) => ({ key, value: old.key === key ? old.value : null, problem: error instanceof Error ? error.message : String(error) }));
+          // That nobody answers stands in the banner already.
+          const problem = error instanceof Error ? (error.name === "Unreachable" ? null : error.message) : String(error);
+          setState((old) => ({ key, value: old.key === key ? old.value : null, problem }));
         }
         if (everyMs === null && failures === 0) return;
         await pause(failures > 0 ? waitAfter(failures) : waitMs, signal);
