@@ -189,7 +189,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
         judge(error);
         const why = isReply(error) ? error.message : lastTrouble;
         if (performance.now() - begun >= boundMs) throw unreachable(`did not answer within ${Math.round(boundMs / 1_000)} s: ${why}`, error);
-        if (performance.now() - begun >= SAY_AFTER_MS) say(why);
+        if (performance.now() - begun >= Math.min(SAY_AFTER_MS, boundMs / 4)) say(why);
         await pause(Math.min(pauseMs * (0.5 + Math.random() / 2), Math.max(1, boundMs - (performance.now() - begun))));
         pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
       }
