@@ -218,7 +218,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     own: readonly (Sink | BatchSink)[],
     items: ItemOutputs,
   ): Promise<OpenedStore> {
-    const { openShared } = await import("./shared.ts");
+    const { openShared } = await import("./cluster.ts");
     const input = { url, spec, stored, fresh: options.fresh === true, config, clock, siteOf: site.siteOf, sinks: own, items, log };
     const opened = await openShared(input, hooks, use);
     fingerprintSeed = opened.seed;

@@ -7,7 +7,7 @@ import type { Logger } from "./core/log.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import { startWorker, type WorkerRun } from "./engine/worker.ts";
 import { admitSeed } from "./rules/admit.ts";
-import { SHARED_LEASES } from "./shared.ts";
+import { SHARED_LEASES } from "./cluster.ts";
 import { connectRedis, type Link } from "./store/redis/connect.ts";
 import { createCrawls } from "./store/redis/crawls.ts";
 import { openRedisFrontier } from "./store/redis/frontier.ts";

@@ -31,6 +31,19 @@ after(async () => {
   await folder?.[Symbol.asyncDispose]();
 });
 
+/** The packages and all that they need, by the lock file. */
+function neededBy(direct: readonly string[]): readonly string[] {
+  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")); // npm's own format
+  const needed = new Set<string>();
+  const add = (name: string): void => {
+    if (needed.has(name)) return;
+    needed.add(name);
+    for (const next of Object.keys(packages[`node_modules/${name}`]?.dependencies ?? {})) add(next);
+  };
+  for (const name of direct) add(name);
+  return [...needed].filter((name) => !name.startsWith("@"));
+}
+
 test("the package brings its licences and nothing of the checkout", () => {
   const installed = join(folder.path, "node_modules/skein");
   const names = readdirSync(installed, { recursive: true, encoding: "utf8" });
@@ -41,7 +54,7 @@ test("the package brings its licences and nothing of the checkout", () => {
   );
   for (const name of ["undici", "zod"]) assert.match(readFileSync(join(installed, "dist/THIRD-PARTY-LICENSES.txt"), "utf8"), new RegExp(`^${name} \\d`, "m"));
   const packages = readdirSync(join(folder.path, "node_modules")).filter((name) => !name.startsWith("."));
-  assert.deepEqual(packages.sort(), ["skein", ...Object.keys(manifest.dependencies)].sort());
+  assert.deepEqual(packages.sort(), ["skein", ...neededBy(Object.keys(manifest.dependencies))].sort());
 });
 
 test("the installed command crawls a site and writes its records", async () => {

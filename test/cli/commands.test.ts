@@ -50,7 +50,7 @@ test("the version, and what is no command", async () => {
   for (const [argv, said] of [
     [["crwal", "x"], 'skein: there is no command "crwal"; did you mean skein crawl?\n'],
     [["https://a.example/"], 'skein: there is no command "https://a.example/"; did you mean skein crawl https://a.example/?\n'],
-    [["work"], 'skein: there is no command "work"; skein --help lists them\n'],
+    [["plan"], 'skein: there is no command "plan"; skein --help lists them\n'],
     [["--depth", "2"], 'skein: there is no command "--depth"; skein --help lists them\n'],
   ] as const) {
     const { status, err, out } = await run([...argv]);
