@@ -2,12 +2,12 @@
 import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { assemble } from "./assemble.ts";
+import { SHARED_LEASES } from "./cluster.ts";
 import { type Clock, realClock } from "./core/clock.ts";
 import type { Logger } from "./core/log.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import { startWorker, type WorkerRun } from "./engine/worker.ts";
 import { admitSeed } from "./rules/admit.ts";
-import { SHARED_LEASES } from "./cluster.ts";
 import { connectRedis, type Link } from "./store/redis/connect.ts";
 import { createCrawls } from "./store/redis/crawls.ts";
 import { openRedisFrontier } from "./store/redis/frontier.ts";
