@@ -92,10 +92,11 @@ export async function openRedisBench(url: string, config: FrontierConfig, option
     const lost = new Set<string>();
     if (how === "closed") await current[Symbol.asyncDispose]();
     else {
-      const leases = (await link.command("HGETALL", `${link.tag}:${id}:L`)) as Buffer[]; // HGETALL
-      for (let i = 0; i + 1 < leases.length; i += 2) {
-        await link.command("ZADD", `${link.tag}:${id}:x`, String(nowMs()), leases[i]!.toString("latin1"));
-        lost.add(urlOfLease(leases[i + 1]!));
+      // Their time is over, in the order in which it would have been.
+      const tokens = (await link.command("ZRANGE", `${link.tag}:${id}:x`, 0, -1)) as Buffer[]; // ZRANGE
+      for (const [n, token] of tokens.entries()) {
+        lost.add(urlOfLease((await link.command("HGET", `${link.tag}:${id}:L`, token)) as Buffer)); // each deadline has its lease
+        await link.command("ZADD", `${link.tag}:${id}:x`, String(nowMs() - 1 + n / 1_000), token);
       }
       await options.crash?.();
     }

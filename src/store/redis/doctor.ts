@@ -11,13 +11,12 @@ export interface ScanReport {
   readonly hosts: number;
 }
 
-const HEAD = 22;
+const HEAD = 18;
 const WHOLE = 88;
 const text = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString("utf8") : String(value));
 
 interface HostRow {
   readonly name: string;
-  readonly entries: number;
   readonly leased: number;
   readonly pos: number;
   readonly lanes: readonly Buffer[];
@@ -27,7 +26,7 @@ interface HostRow {
 function readHost(name: string, bytes: Buffer): HostRow {
   const from = HEAD + ((bytes.readUInt8(0) & 32) === 0 ? 0 : WHOLE);
   const lanes = Array.from({ length: (bytes.length - from) / 4 }, (_, n) => bytes.subarray(from + n * 4, from + n * 4 + 4));
-  return { name, entries: bytes.readUInt32LE(2), leased: bytes.readUInt16LE(6), pos: bytes.readUInt16LE(8), lanes };
+  return { name, leased: bytes.readUInt16LE(2), pos: bytes.readUInt16LE(4), lanes };
 }
 
 function laneKey(crawl: string, host: string, lane: Buffer): string {
@@ -76,7 +75,6 @@ export async function scanInvariants(link: Link, id: number): Promise<ScanReport
       if (length === 0) faults.push(`I1: ${host.name} names an empty queue`);
       if (lane.readUInt16BE(0) !== 0) entries += length;
     }
-    expect(`I1: entries of ${host.name}`, entries, host.entries);
     listed += entries;
     const score = await link.command("ZSCORE", `${crawl}:w`, host.name);
     const isParked = host.pos > 1 && (await link.command("ZSCORE", `${crawl}:pk:${host.pos - 2}`, host.name)) !== null;

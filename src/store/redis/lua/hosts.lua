@@ -16,7 +16,7 @@ local HR, HD = {}, {}
 local ties = 0
 
 -- flags: 1 blocked, 2 auto, 4 tuned, 8 patched, 16 paused, 32 whole record (else one that has taught nothing yet)
-local SHORT = '<BBIHHdI'
+local SHORT, SHORT_BYTES, WHOLE_BYTES = '<BBHHdI', 18, 88
 local WHOLE = '<dHHdddHBddIBddId'
 
 local function newHost(name, isLocal, siteLength)
@@ -30,7 +30,7 @@ local function newHost(name, isLocal, siteLength)
   end
   return {
     name = name, lanes = {}, blocked = false, auto = fixed < 0, tuned = false, patched = false, paused = false,
-    site = siteLength or 0, entries = 0, leased = 0, pos = 0, turn = 0, settled = 0, stretch = 1,
+    site = siteLength or 0, leased = 0, pos = 0, turn = 0, settled = 0, stretch = 1,
     limit = limit, usual = limit, fixed = math.max(0, fixed), crawlDelay = 0, patchedDelay = -1,
     window = isLocal == 1 and limit or math.min(2, limit), goods = 0, baseline = 0, recent = 0, epoch = 0, steps = 0, held = 0,
     notBefore = 0, latency = 0, answers = 0,
@@ -38,7 +38,7 @@ local function newHost(name, isLocal, siteLength)
 end
 
 local function readHost(name, text)
-  local flags, site, entries, leased, pos, turn, settled, at = read(SHORT, text)
+  local flags, site, leased, pos, turn, settled, at = read(SHORT, text)
   local h
   if flags % 64 >= 32 then
     h = { name = name, lanes = {} }
@@ -51,7 +51,7 @@ local function readHost(name, text)
   end
   h.blocked = flags % 2 == 1
   h.isLocal = flags % 128 >= 64 and 1 or 0
-  h.site, h.entries, h.leased, h.pos, h.turn, h.settled = site, entries, leased, pos, turn, settled
+  h.site, h.leased, h.pos, h.turn, h.settled = site, leased, pos, turn, settled
   for i = at, #text, 4 do h.lanes[#h.lanes + 1] = sub(text, i, i + 3) end
   return h
 end
@@ -65,7 +65,7 @@ local function writeHost(h)
   local whole = isWhole(h)
   local flags = (h.blocked and 1 or 0) + (h.auto and 2 or 0) + (h.tuned and 4 or 0) + (h.patched and 8 or 0) + (h.paused and 16 or 0)
     + (whole and 32 or 0) + (h.isLocal == 1 and 64 or 0)
-  local text = pack(SHORT, flags, h.site, h.entries, h.leased, h.pos, h.turn, h.settled)
+  local text = pack(SHORT, flags, h.site, h.leased, h.pos, h.turn, h.settled)
   if whole then
     text = text .. pack(WHOLE, h.stretch, h.limit, h.usual, h.fixed, h.crawlDelay, h.patchedDelay, h.window, h.goods, h.baseline, h.recent, h.epoch,
       h.steps, h.held, h.notBefore, h.answers, h.latency)

@@ -27,12 +27,8 @@ local function endChain(p)
   if p.owes then owed[#owed + 1] = owedOf(p) end
 end
 
-local function enqueue(h, p, level)
-  pushBack(h, level, p.priority, writePlace(p))
-end
-
 -- A shorter way to a known URL (decision 4).
-local function lower(h, p, depth, before)
+local function lower(isLocal, site, p, depth, before)
   local state = stateOf(before)
   if not LEVELS then
     setSeen(p.fp, valueOf(state, depth))
@@ -59,7 +55,7 @@ local function lower(h, p, depth, before)
       call('HSET', CARRIED, p.fp, sub(carried, 1, 2))
     end
   end
-  enqueue(h, p, depth)
+  pushBack(p.host, isLocal, site, depth, p.priority, writePlace(p))
 end
 
 local function addLink(host, isLocal, site, a, inSettle, recorded)
@@ -75,32 +71,45 @@ local function addLink(host, isLocal, site, a, inSettle, recorded)
     listing = sub(a, at, at + size - 1)
     at = at + size
   end
+  local taking = get('over') ~= 1 and get('fin') ~= 1
+  if taking and byte(a, at + 8) < 64 and not listing then
+    -- Nearly every link: nothing of it but its fingerprint need be looked at.
+    local fp = sub(a, at, at + 7)
+    local before = putIfAbsent(V, fp, valueOf(QUEUED, depth))
+    if before == nil then
+      added = added + 1
+      addLevel(depth)
+      pushBack(host, isLocal, site, LEVELS and depth or 0, priority, sub(a, at))
+      return
+    end
+    known = known + 1
+    if depth < depthOf(before) then
+      lowered = lowered + 1
+      lower(isLocal, site, readPlace(sub(a, at), host, priority), depth, before)
+    end
+    return
+  end
   local p = readPlace(sub(a, at), host, priority)
   if p.owes and recorded and hop and not recorded[hop] then forgive(p) end
-  local taken = get('over') ~= 1 and (get('fin') ~= 1 or p.hop == REDIRECT or (inSettle and p.hop == SEED))
+  local taken = taking or (get('over') ~= 1 and (p.hop == REDIRECT or (inSettle and p.hop == SEED)))
   if not taken then
     known = known + 1
     endChain(p)
     return
   end
-  local h
   if p.detached then
     putIfAbsent(V, p.fp, valueOf(DONE, depth))
     added = added + 1
-    bump('queued', 1)
-    bump('places', 1)
     addLevel(depth)
-    enqueue(hostOf(host, isLocal, site), p, LEVELS and depth or 0)
+    pushBack(host, isLocal, site, LEVELS and depth or 0, priority, writePlace(p))
     return
   end
   local before = putIfAbsent(V, p.fp, valueOf(QUEUED, depth))
   if before == nil then
     added = added + 1
-    bump('queued', 1)
-    bump('places', 1)
     addLevel(depth)
     if p.owes then carry(p) end
-    enqueue(hostOf(host, isLocal, site), p, LEVELS and depth or 0)
+    pushBack(host, isLocal, site, LEVELS and depth or 0, priority, writePlace(p))
     return
   end
   known = known + 1
@@ -108,7 +117,7 @@ local function addLink(host, isLocal, site, a, inSettle, recorded)
   if listing and p.hop == 1 then repeated[#repeated + 1] = listing end
   if depth < depthOf(before) then
     lowered = lowered + 1
-    lower(hostOf(host, isLocal, site), p, depth, before)
+    lower(isLocal, site, p, depth, before)
   end
 end
 
@@ -120,5 +129,7 @@ local function addGroups(i, groups, inSettle, recorded)
     for k = i + 2, i + 1 + n do addLink(host, isLocal, site, ARGV[k], inSettle, recorded) end
     i = i + 2 + n
   end
+  bump('queued', added)
+  bump('places', added)
   return i
 end

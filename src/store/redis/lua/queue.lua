@@ -3,10 +3,10 @@
 local DFS, LEVELS = S.dfs == 1, S.levels == 1
 
 local function laneOf(level, priority, front) return pack('>HBB', level + 1, 99 - priority, front and 0 or 1) end
-local function laneKey(h, lane)
-  if lane == ROBOTS_LANE then return J .. ':q:r:' .. h.name end
+local function laneKey(name, lane)
+  if lane == ROBOTS_LANE then return J .. ':q:r:' .. name end
   local level, priority, back = read('>HBB', lane)
-  return J .. ':q:' .. (level - 1) .. ':' .. (99 - priority) .. (back == 0 and 'f' or '') .. ':' .. h.name
+  return J .. ':q:' .. (level - 1) .. ':' .. (99 - priority) .. (back == 0 and 'f' or '') .. ':' .. name
 end
 local function levelOfLane(lane) return read('>H', lane) - 1 end
 
@@ -24,28 +24,47 @@ local function closeLane(h)
   h.blocked = false
 end
 
--- What a step adds is gathered by list.
+-- Whether the host has such a queue already: then a new entry changes nothing else of it, and its record need not be read in full.
+local function hasLane(name, lane)
+  if HR[name] or DFS then return false end
+  local text = call('HGET', HOSTS, name)
+  if not text then return false end
+  local from = 1 + SHORT_BYTES + (byte(text) % 64 >= 32 and WHOLE_BYTES or 0)
+  for i = from, #text, 4 do
+    if sub(text, i, i + 3) == lane then return true end
+  end
+  return false
+end
+
+-- What a step adds is gathered by host, level and priority.
 local pushed, pushKeys = {}, {}
-local function pushBack(h, level, priority, entry)
-  local lane = laneOf(level, priority, false)
-  openLane(h, lane)
-  local key = laneKey(h, lane)
-  local list = pushed[key]
+local function pushBack(name, isLocal, site, level, priority, entry)
+  local lanes = pushed[name]
+  if not lanes then
+    lanes = {}
+    pushed[name] = lanes
+  end
+  local id = level * 256 + priority
+  local list = lanes[id]
   if not list then
+    local lane = laneOf(level, priority, false)
     list = {}
-    pushed[key] = list
-    pushKeys[#pushKeys + 1] = key
+    lanes[id] = list
+    if not hasLane(name, lane) then
+      local h = hostOf(name, isLocal, site)
+      openLane(h, lane)
+      if DFS then h.blocked = false end
+      mark(h)
+    end
+    list.key = laneKey(name, lane)
+    pushKeys[#pushKeys + 1] = list
   end
   list[#list + 1] = entry
-  h.entries = h.entries + 1
-  if DFS then h.blocked = false end
-  mark(h)
 end
 
 local function flushPushes()
-  for _, key in ipairs(pushKeys) do
-    local list = pushed[key]
-    for from = 1, #list, 1000 do call('RPUSH', key, unpack(list, from, math.min(from + 999, #list))) end
+  for _, list in ipairs(pushKeys) do
+    for from = 1, #list, 1000 do call('RPUSH', list.key, unpack(list, from, math.min(from + 999, #list))) end
   end
   pushed, pushKeys = {}, {}
 end
@@ -53,15 +72,14 @@ end
 local function pushFront(h, level, priority, entry)
   local lane = laneOf(level, priority, DFS)
   openLane(h, lane)
-  call(DFS and 'RPUSH' or 'LPUSH', laneKey(h, lane), entry)
-  h.entries = h.entries + 1
+  call(DFS and 'RPUSH' or 'LPUSH', laneKey(h.name, lane), entry)
   h.blocked = false
   mark(h)
 end
 
 local function pushRobots(h, entry)
   openLane(h, ROBOTS_LANE)
-  call('RPUSH', laneKey(h, ROBOTS_LANE), entry)
+  call('RPUSH', laneKey(h.name, ROBOTS_LANE), entry)
   h.blocked = false
   mark(h)
 end
@@ -69,9 +87,8 @@ end
 -- The first entry of the host's first lane, and that lane.
 local function pop(h)
   local lane = h.lanes[1]
-  local key = laneKey(h, lane)
+  local key = laneKey(h.name, lane)
   local entry = call((DFS or lane == ROBOTS_LANE) and 'RPOP' or 'LPOP', key)
-  if lane ~= ROBOTS_LANE then h.entries = h.entries - 1 end
   if call('EXISTS', key) == 0 then closeLane(h) end
   return entry, lane
 end
@@ -79,8 +96,7 @@ end
 -- What was popped is put back where it was.
 local function unpop(h, lane, entry)
   openLane(h, lane)
-  call(DFS and 'RPUSH' or 'LPUSH', laneKey(h, lane), entry)
-  h.entries = h.entries + 1
+  call(DFS and 'RPUSH' or 'LPUSH', laneKey(h.name, lane), entry)
 end
 
 -- Levels: what is queued, delayed or leased at each. The window rises to the lowest that has something.
@@ -153,7 +169,7 @@ end
 -- Nothing of it is queued or under way, its clock has passed, and it has taught nothing that must be kept.
 local function isForgettable(h)
   local taught = h.tuned or h.patched or h.crawlDelay > 0 or h.epoch > 0
-  if h.entries > 0 or #h.lanes > 0 or h.leased > 0 or taught then return false end
+  if #h.lanes > 0 or h.leased > 0 or taught then return false end
   local g = gateOf(h)
   return g.me.inFlight == 0 and now > math.max(g.last + delayOf(h) * h.stretch, h.notBefore, g.notBefore, h.held)
 end

@@ -29,7 +29,7 @@ end
 local h = findHost(ARGV[4])
 local lane = h and h.lanes[tonumber(ARGV[5])]
 if not lane then return { 0, 0, out } end
-local entries = call('LRANGE', laneKey(h, lane), offset, offset + most - 1)
+local entries = call('LRANGE', laneKey(h.name, lane), offset, offset + most - 1)
 if lane ~= ROBOTS_LANE then
   local level, priority = read('>HB', lane)
   for _, entry in ipairs(entries) do list(readPlace(entry, h.name, 99 - priority), level - 1, entry) end

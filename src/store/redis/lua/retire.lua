@@ -4,7 +4,7 @@ local call, sub, read = redis.call, string.sub, struct.unpack
 for _, name in ipairs(ARGV) do
   local text = call('HGET', J .. ':h', name)
   if text then
-    local flags, _, _, _, _, _, _, at = read('<BBIHHdI', text)
+    local flags, _, _, _, _, _, at = read('<BBHHdI', text)
     if flags % 64 >= 32 then at = at + struct.size('<dHHdddHBddIBddId') end
     for i = at, #text, 4 do
       local lane = sub(text, i, i + 3)
