@@ -25,7 +25,13 @@ test("limits, concurrency, politeness and the place of the state may change; eve
     perHost: { concurrency: 1, delay: "2s", jitter: 0.5 },
     maxRequestsPerMinute: 60,
   };
-  assert.deepEqual(forbiddenChanges(spec(), spec({ ...free, maxWait: "9m", hosts: { "a.test": { delay: "1s" } }, stateDir: "x", durability: "strict", parseWorkers: 1, cacheSize: 5_000_000 })), []);
+  assert.deepEqual(
+    forbiddenChanges(
+      spec(),
+      spec({ ...free, maxWait: "9m", hosts: { "a.test": { delay: "1s" } }, stateDir: "x", durability: "strict", parseWorkers: 1, cacheSize: 5_000_000 }),
+    ),
+    [],
+  );
   const bound = { seeds: ["http://b.test/"], maxDepth: 2, robots: false, outputs: ["o.jsonl"], userAgent: "x", retry: { max: 9 }, timeout: "5s" };
   assert.deepEqual(forbiddenChanges(spec(), spec(bound)).sort(), ["maxDepth", "outputs", "retry.max", "robots", "seeds", "timeout", "userAgent"]);
 });
