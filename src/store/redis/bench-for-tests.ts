@@ -23,6 +23,8 @@ export interface RedisBench extends DurableBench {
 export interface RedisBenchOptions {
   readonly waitMs?: number;
   readonly clock?: TestClock;
+  /** Stands between the frontier and the server. */
+  readonly wrap?: (link: Link) => Link;
   /** Before each call. */
   readonly before?: () => Promise<void>;
   /** Kills the server and starts it again. */
@@ -41,7 +43,8 @@ let benches = 0;
 
 export async function openRedisBench(url: string, config: FrontierConfig, options: RedisBenchOptions = {}): Promise<RedisBench> {
   const clock = options.clock ?? createTestClock();
-  const link = await connectRedis(url, { log: silentLog, waitMs: options.waitMs ?? 30_000, prefix: `bench${process.pid}.${benches++}` });
+  const direct = await connectRedis(url, { log: silentLog, waitMs: options.waitMs ?? 30_000, prefix: `bench${process.pid}.${benches++}` });
+  const link = options.wrap?.(direct) ?? direct;
   const id = await createCrawls(link).create({ spec: "{}" });
   // Small numbers: the model compares moments to a millionth of a millisecond, which epoch times cannot tell apart.
   const nowMs = (): number => clock.now() + 1_000;

@@ -1,5 +1,7 @@
 /** What dies and what stalls: the server killed below a crawl, answers that are lost, memory that is full, workers that never come back. */
 import assert from "node:assert/strict";
+import { readdirSync, statSync, truncateSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, type TestContext, test } from "node:test";
 import type { Frontier, Lease } from "../../core/frontier.ts";
 import { silentLog } from "../../core/log.ts";
@@ -230,6 +232,66 @@ test("a worker that never comes back: its leases run out by the server's clock, 
   } finally {
     Date.now = real;
   }
+});
+
+test("an append-only file whose end is torn off anywhere: the crawl goes on from whole steps, and every page is there once (I9)", {
+  skip: skipRedis,
+}, async (t) => {
+  const torn = await startServer(["--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]);
+  t.after(() => torn.stop());
+  const random = seededRandom(9);
+  const link_ = await connectRedis(torn.url, { log: silentLog, prefix: "torn" });
+  t.after(() => link_.close());
+  const id = await createCrawls(link_).create({});
+  let now = 1_000;
+  const frontier = await openRedisFrontier({ ...caseConfig, leaseMs: 200 }, { id, link: link_, nowMs: () => (now += 40), pollMs: Infinity });
+  // What a step did may be undone: so it is told of the seed once more after each loss.
+  let lost = 0;
+  const lose = async (): Promise<void> => {
+    await torn.kill();
+    const folder = join(torn.dir, "appendonlydir");
+    const file = readdirSync(folder).find((name) => name.endsWith(".incr.aof"));
+    const path = join(folder, file ?? "");
+    const { size } = statSync(path);
+    truncateSync(path, Math.max(0, size - Math.floor(random() * Math.min(6_000, size / 4))));
+    await torn.start();
+    lost++;
+    assert.deepEqual((await scanInvariants(link_, id)).faults, []);
+  };
+  const url = (n: number) => `http://h${n % 3}.test/${n}`;
+  let settles = 0;
+  await frontier.add([link(frontier, url(1))]);
+  await frontier.seedsComplete();
+  for (let claim = await frontier.claim(8); claim.kind !== "drained"; claim = await frontier.claim(8)) {
+    for (const lease of claim.kind === "leases" ? claim.leases : []) {
+      const n = Number(lease.request.url.split("/").at(-1));
+      await done(
+        frontier,
+        lease,
+        [2 * n, 2 * n + 1].filter((to) => to <= 90).map((to) => link(frontier, url(to), 1)),
+      );
+      if (++settles % 25 === 0 && lost < 3) await lose();
+    }
+  }
+  const outbox = await openOutbox(link_, id, { crashed: crashedOutput });
+  const urls = (await outbox.read(1_000))?.outputs.map((output) => output.page?.url) ?? [];
+  assert.deepEqual([urls.length, new Set(urls).size, lost], [90, 90, 3]);
+  assert.deepEqual((await scanInvariants(link_, id)).faults, []);
+});
+
+test("what one worker says is told to the others at once", { skip: skipRedis }, async (t) => {
+  const { direct } = await wires(t, "push");
+  const id = await createCrawls(direct).create({});
+  const heard = Promise.withResolvers<string>();
+  const ear = await openRedisFrontier(caseConfig, { id, link: direct, onControl: heard.resolve });
+  const mouth = await openRedisFrontier(caseConfig, { id, link: direct });
+  // Until the ear is open: a message to nobody is lost, and `renew` tells of it.
+  for (let told = false; !told; ) {
+    await mouth.control("pause");
+    told = await Promise.race([heard.promise.then(() => true), mouth.counts().then(() => false)]);
+  }
+  assert.equal(await heard.promise, "pause");
+  await ear[Symbol.asyncDispose]();
 });
 
 test("new seeds reach every worker once, and a pause said by one holds for the other", { skip: skipRedis }, async () => {

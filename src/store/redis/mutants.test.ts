@@ -1,0 +1,74 @@
+/** Scripts that break one rule each: the shared cases must notice every one of them, on the real server. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { caseConfig, type FrontierBench, frontierCases } from "../../testing/frontier-cases.ts";
+import { openRedisBench } from "./bench-for-tests.ts";
+import type { Link } from "./connect.ts";
+import { scanInvariants } from "./doctor.ts";
+import { type ScriptName, scriptNames, scriptOf } from "./scripts.ts";
+import { skipRedis, startServer, type TestServer } from "./server-for-tests.ts";
+
+let server: TestServer;
+before(async () => {
+  if (skipRedis === false) server = await startServer(["--appendonly", "no"]);
+});
+after(() => server?.stop());
+
+/** What is wrong, which rules' cases are to find it, the text and what stands in its place. */
+const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from: string, to: string])[] = [
+  ["a slot is given back twice", ["progress"], "if e.bits >= 2 then return end", ""],
+  ["a token settles twice", ["I3"], "call('HDEL', L, e.token)", ""],
+  ["what was seen is queued again", ["add"], "if was then return tonumber(was) end", ""],
+  ["leases are forgotten in the limit", ["I7"], "S.limit - get('counted') - get('leased')", "S.limit - get('counted')"],
+  ["the crawl ends while pages are leased", ["I8"], "if get('leased') > 0 or get('rleased') > 0 then return false end", ""],
+  ["a skipped URL is written twice", ["once"], "if floor(was / bit) % 2 == 1 then return false end", ""],
+  ["the delay is not kept", ["delay"], "local gap = delay * h.stretch", "local gap = 0"],
+  ["a request may crash workers for ever", ["crash"], "local MAX_CRASHES = 3", "local MAX_CRASHES = 99"],
+  ["three levels run at a time", ["levels"], "level <= get('base') + 1", "level <= get('base') + 2"],
+  ["a page fetched for its links only is counted", ["re-expansion"], "if page.kind == 'd' and not relink", "if page.kind == 'd'"],
+  ["the item limit holds for each page alone", ["items"], "math.max(0, S.items - itemsSoFar)", "S.items"],
+  ["robots.txt is asked for by every worker", ["robots"], "if o.pending == 1 then return false end", ""],
+  ["what a chain owes is lost", ["redirect"], "if p.owes then owed[#owed + 1] = owedOf(p) end", ""],
+  ["a full host is forgotten", ["I1"], "call('ZADD', W, due == INF and '+inf'", "if due < INF then return end call('ZADD', W, due == INF and '+inf'"],
+  ["retries come back at once", ["settle"], "exact(now + wait), member", "exact(now), member"],
+  ["a burst is as many steps back as it has requests", ["back-off"], "if not current then return end", ""],
+  ["the rate is made up for in bursts", ["rate"], "now - get('rate') <= interval * 0.1", "true"],
+  ["stop is undone by run", ["control"], "to == 'run' and get('fin') == 1 and 'finish' or to", "to"],
+  ["the larger of two texts is the longer one", ["values"], "if x ~= y then", "if false then"],
+  [
+    "a host with a long queue goes first",
+    ["fair"],
+    "if not h.served then queue[#queue + 1] = h end",
+    "queue[#queue + 1] = h queue[#queue + 1] = h queue[#queue + 1] = h",
+  ],
+];
+
+/** The link, with other scripts. */
+function mutated(link: Link, edit: (text: string) => string): Link {
+  return {
+    ...link,
+    script: (name, keys, args) => link.command("EVAL", edit(scriptOf(name).text), keys.length, ...keys, ...(typeof args === "function" ? args() : args)),
+  };
+}
+
+for (const [what, rules, from, to] of MUTANTS) {
+  test(`a case finds it: ${what}`, { skip: skipRedis }, async () => {
+    const holds = (name: ScriptName): boolean => scriptOf(name).text.includes(from);
+    assert.ok(scriptNames.some(holds), "the text is there to be changed");
+    let found = false;
+    for (const one of frontierCases.filter(({ rule }) => rules.includes(rule))) {
+      const wrap = (link: Link): Link => mutated(link, (text) => text.replace(from, () => to));
+      const bench = await openRedisBench(server.url, { ...caseConfig, ...one.config }, { wrap, waitMs: 300 });
+      try {
+        const { restart: _, ...shown } = bench;
+        await one.run(shown satisfies FrontierBench);
+        assert.deepEqual((await scanInvariants(bench.link, bench.id)).faults, []);
+      } catch {
+        found = true;
+      }
+      await bench.close().catch(() => undefined);
+      if (found) break;
+    }
+    assert.ok(found, "no case noticed");
+  });
+}
