@@ -98,7 +98,8 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   async function feed(to: Frontier): Promise<void> {
     seen.seeds = await feedSeeds({ parts, frontier: to, seeds, over: halted.promise, isOver: () => halted.yes, added: () => loop?.wake() });
     parts.onEvent({ kind: "started", seeds: seen.seeds });
-    await adder.fed(to);
+    // A stop may have come before they were all read. A resume reads them again, and must not find the crawl drained before it has.
+    if (ending === null || ending.mode === "queue") await adder.fed(to);
   }
 
   /** A stop by the scraper is kept with the page that asked for it, so that a resume obeys it too. */

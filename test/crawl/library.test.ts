@@ -4,10 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { CrawlError } from "../../src/core/errors.ts";
 import type { PageRecord } from "../../src/core/records.ts";
 import type { Sink } from "../../src/core/sink.ts";
-import { crawl } from "../../src/crawl.ts";
+import { crawl, INTERRUPTED } from "../../src/crawl.ts";
 import { html, serve, tree } from "./served.ts";
 
 test("a crawl is iterated page by page, and done tells the summary", async () => {
@@ -420,5 +421,28 @@ test("links to pages that are known are counted, and listed each time when asked
     assert.deepEqual(summary.bySkipReason, { "out-of-scope": 1 });
     const listed = skippedAll ? ["/ duplicate", "/ duplicate", "/b duplicate", "/b duplicate"] : [];
     assert.deepEqual(skipped.sort(), [...listed, "http://x.invalid/ out-of-scope"]);
+  }
+});
+
+test("a crawl that is interrupted before its seeds were read is not over when it is resumed", async () => {
+  await using server = await serve(tree(20));
+  const stateDir = mkdtempSync(join(tmpdir(), "skein-early-"));
+  try {
+    const started = Promise.withResolvers<void>();
+    async function* seeds() {
+      started.resolve();
+      // Longer than the crawl needs to see that nothing is queued.
+      await delay(100);
+      yield server.origin;
+    }
+    const first = crawl({ seeds: seeds(), stateDir }, { seedNames: ["seeds"] });
+    const { done } = first;
+    await started.promise;
+    await first.stop({ mode: "flight", reason: INTERRUPTED });
+    const cut = await done;
+    assert.deepEqual([cut.finishReason, cut.pages], ["interrupted", 0]);
+    assert.equal((await crawl({ seeds: seeds(), stateDir }, { seedNames: ["seeds"] }).done).pages, 20);
+  } finally {
+    rmSync(stateDir, { recursive: true, force: true });
   }
 });
