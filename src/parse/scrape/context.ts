@@ -103,7 +103,7 @@ export function createPageRun(task: ScrapeTask, options: ContextOptions): PageRu
     },
     watermark(key, how) {
       live("watermark");
-      const mark = values.watermark(key, how?.olderInARow ?? 1);
+      const mark = values.watermark(key, readPatience(how));
       return {
         value: mark.value,
         old(value) {
@@ -144,6 +144,13 @@ function readStop(how: Parameters<HandlerContext["stop"]>[0]): NonNullable<Scrap
   const reason = how?.reason;
   if (reason !== undefined && typeof reason !== "string") throw new TypeError(`stop: the reason must be a text, not ${whatIs(reason)}`);
   return { mode, reason: reason === undefined ? null : detached(reason) };
+}
+
+function readPatience(how: Parameters<HandlerContext["watermark"]>[1]): number {
+  if (how !== undefined && !isRecord(how)) throw new TypeError(`watermark: expected { olderInARow }, not ${whatIs(how)}`);
+  const unknown = Object.keys(how ?? {}).find((key) => key !== "olderInARow");
+  if (unknown !== undefined) throw new TypeError(`watermark: there is no option ${JSON.stringify(unknown)}; there is olderInARow`);
+  return how?.olderInARow ?? 1;
 }
 
 /** The first of those that stop soonest. */

@@ -44,3 +44,10 @@ test("a handler that is a generator is refused: its code would never run", async
     mark,
   );
 });
+
+test("an unknown option of a watermark is refused, as those of follow and stop are", async () => {
+  // `as`: a JavaScript author may give anything.
+  const wrong = { oldInARow: 3 } as { olderInARow?: number };
+  assert.match(await refusal(({ watermark }) => void watermark("date", wrong)), /watermark: there is no option "oldInARow"; there is olderInARow/);
+  assert.match(await refusal(({ watermark }) => void watermark("date", 5 as typeof wrong)), /watermark: expected \{ olderInARow \}, not number 5/);
+});
