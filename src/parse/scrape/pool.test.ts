@@ -265,7 +265,7 @@ test("a scraper that can no longer be loaded fails its pages, and none of them w
   for (const outcome of outcomes)
     assert.match(
       outcome.kind === "crashed" ? outcome.message : outcome.kind,
-      /^no parse worker can be started: scraper: fragile\.mjs: cannot be loaded: gone$/,
+      /^no parse worker can be started: scraper: fragile\.mjs: cannot be loaded: gone \(fragile\.mjs:1\)$/,
     );
   assert.equal((await trial.run("d")).kind, "crashed");
 });
