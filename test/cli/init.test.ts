@@ -27,7 +27,7 @@ test("the files of a new scraper crawl, and its test passes", async () => {
   await using folder = await temporaryFolder();
   const { status, err } = await init(folder.path, "shop", "--url", `${served.origin}/`);
   assert.equal(status, 0, err);
-  assert.match(err, /^wrote shop\/package\.json\n.*\nnext: cd shop && skein fetch .* -s scraper\.ts, then skein crawl\n$/s);
+  assert.match(err, /^wrote shop\/package\.json\n.*\nnext: cd shop && npx skein fetch .* -s scraper\.ts, then npx skein crawl\n$/s);
   const shop = join(folder.path, "shop");
   const ended = await run(process.execPath, ["--input-type=module", "-e", program, "crawl", "--parse-workers", "0"], shop);
   assert.equal(ended.code, 0, ended.stderr);

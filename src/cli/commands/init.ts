@@ -118,6 +118,6 @@ export async function initCommand(argv: readonly string[], io: Io): Promise<numb
     io.stderr.write(`wrote ${shown}\n`);
     written++;
   }
-  if (written > 0) io.stderr.write(`next: ${dir === "." ? "" : `cd ${dir} && `}skein fetch ${url} -s scraper.ts, then skein crawl\n`);
+  if (written > 0) io.stderr.write(`next: ${dir === "." ? "" : `cd ${dir} && `}npx skein fetch ${url} -s scraper.ts, then npx skein crawl\n`);
   return EXIT.ok;
 }
