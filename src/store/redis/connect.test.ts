@@ -163,16 +163,21 @@ test("rediss:// checks the certificate", { skip: skipRedis }, async (t) => {
 });
 
 test("sentinels say where the master is, and after a failover where the new one is", { skip: skipRedis }, async () => {
-  const master = await startServer();
+  const master = await startServer(["--repl-diskless-sync-delay", "0"]);
   const replica = await startServer(["--replicaof", "127.0.0.1", String(master.port)]);
+  // Sentinels look at a master when they start, and then only every ten seconds: by then it must have its replica.
+  const direct = await connectRedis(master.url, { log: silentLog });
+  const id = await createCrawls(direct).create({ spec: "1" });
+  while (Number(await direct.command("WAIT", 1, 1_000)) < 1);
+  await direct.close();
   const sentinel = await startServer([], undefined, [
     `sentinel monitor main 127.0.0.1 ${master.port} 1`,
     "sentinel down-after-milliseconds main 300",
     "sentinel failover-timeout main 1000",
   ]);
   const link = await connectRedis(`redis+sentinel://127.0.0.1:${sentinel.port}/main`, { log: silentLog });
-  const id = await createCrawls(link).create({ spec: "1" });
-  await link.command("WAIT", 1, 5_000);
+  await createCrawls(link).note(id, { via: "sentinel" });
+  while (Number(await link.command("WAIT", 1, 1_000)) < 1);
   await master.kill();
   assert.equal((await createCrawls(link).get(id))?.info.get("spec"), "1", "the replica has it, once it is the master");
   await createCrawls(link).note(id, { spec: "2" });

@@ -13,6 +13,8 @@ local MOST_REMEMBERED = 20000
 local STEP, STEPS = 1 / 4096, 500
 
 local HR, HD = {}, {}
+-- Records that were looked at without being read: false of a host that has none.
+local RAW = {}
 local ties = 0
 
 -- flags: 1 blocked, 2 auto, 4 tuned, 8 patched, 16 paused, 32 whole record (else one that has taught nothing yet)
@@ -79,7 +81,8 @@ local fresh = 0
 local function findHost(name)
   local h = HR[name]
   if h then return h end
-  local text = call('HGET', HOSTS, name)
+  local text = RAW[name]
+  if text == nil then text = call('HGET', HOSTS, name) end
   if not text then return nil end
   h = readHost(name, text)
   h.window0 = h.isLocal == 1 and h.limit or math.min(2, h.limit)

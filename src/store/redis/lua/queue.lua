@@ -27,7 +27,11 @@ end
 -- Whether the host has such a queue already: then a new entry changes nothing else of it, and its record need not be read in full.
 local function hasLane(name, lane)
   if HR[name] or DFS then return false end
-  local text = call('HGET', HOSTS, name)
+  local text = RAW[name]
+  if text == nil then
+    text = call('HGET', HOSTS, name)
+    RAW[name] = text
+  end
   if not text then return false end
   local from = 1 + SHORT_BYTES + (byte(text) % 64 >= 32 and WHOLE_BYTES or 0)
   for i = from, #text, 4 do
