@@ -17,7 +17,7 @@ after(() => server?.stop());
 /** What is wrong, which rules' cases are to find it, the text and what stands in its place. */
 const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from: string, to: string])[] = [
   ["a slot is given back twice", ["progress"], "if e.bits >= 2 then return end", ""],
-  ["a token settles twice", ["I3"], "call('HDEL', L, e.token)", ""],
+  ["a token settles twice", ["I3"], "callMany('HDEL', L, ended)", ""],
   ["what was seen is queued again", ["add"], "if was then return tonumber(was) end", ""],
   ["leases are forgotten in the limit", ["I7"], "S.limit - get('counted') - get('leased')", "S.limit - get('counted')"],
   ["the crawl ends while pages are leased", ["I8"], "if get('leased') > 0 or get('rleased') > 0 then return false end", ""],
@@ -29,7 +29,7 @@ const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from:
   ["the item limit holds for each page alone", ["items"], "math.max(0, S.items - itemsSoFar)", "S.items"],
   ["robots.txt is asked for by every worker", ["robots"], "if o.pending == 1 then return false end", ""],
   ["what a chain owes is lost", ["redirect"], "if p.owes then owed[#owed + 1] = owedOf(p) end", ""],
-  ["a full host is forgotten", ["I1"], "call('ZADD', W, due == INF and '+inf'", "if due < INF then return end call('ZADD', W, due == INF and '+inf'"],
+  ["a full host is forgotten", ["I1"], "local due = dueOf(h)", "local due = dueOf(h) if due == INF then return end"],
   ["retries come back at once", ["settle"], "exact(now + wait), member", "exact(now), member"],
   ["a burst is as many steps back as it has requests", ["back-off"], "if not current then return end", ""],
   ["the rate is made up for in bursts", ["rate"], "now - get('rate') <= interval * 0.1", "true"],

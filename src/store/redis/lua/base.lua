@@ -41,5 +41,10 @@ local function touch()
   call('HINCRBY', J .. ':m', 'steps', 1)
 end
 
+-- Many fields or members of one key in as few calls as may be; `list` holds them as the command takes them.
+local function callMany(command, key, list)
+  for from = 1, #list, 1000 do call(command, key, unpack(list, from, math.min(from + 999, #list))) end
+end
+
 -- The exact text of a number; Redis cuts those of a reply to whole ones.
 local function exact(n) return string.format('%.17g', n) end

@@ -8,6 +8,7 @@ if get('over') == 1 then return { 'drained' } end
 -- Expired leases go back to the front of their queue, the last one first, so that they come again in their order; the third loss of one drops it.
 local function reap()
   local expired = call('ZRANGEBYSCORE', X, '-inf', exact(now), 'LIMIT', 0, MOST_REAPED)
+  readLeasesAhead(expired)
   for n = #expired, 1, -1 do
     touch()
     local e = readLease(expired[n])
@@ -46,7 +47,9 @@ local function unpark()
   for _, level in ipairs(call('ZRANGEBYSCORE', J .. ':pl', '-inf', get('base') + 1)) do
     local names = call('ZRANGE', J .. ':pk:' .. level, 0, UNPARKED - 1)
     touch()
+    readAhead(names)
     for _, name in ipairs(names) do placeHost(hostOf(name, 0, 0)) end
+    flushPlaced()
     return true
   end
   return false
@@ -77,7 +80,8 @@ local function give(h, p, origin)
   end
   local token = nonce .. string.format('%03d', #leases / 7)
   writeLease({ token = token, bits = 0, epoch = h.epoch, depth = depth, place = p })
-  call('ZADD', X, exact(now + S.lease), token)
+  deadlines[#deadlines + 1] = exact(now + S.lease)
+  deadlines[#deadlines + 1] = token
   local me = gateOf(h).me
   noteAsk(h, true)
   me.inFlight = me.inFlight + 1
@@ -153,6 +157,7 @@ local function takeTurns()
       if #due == 0 then return end
       offset = offset + #due
       queue, first = {}, 1
+      readAhead(due)
       for _, name in ipairs(due) do
         local h = findHost(name)
         if not h.served then queue[#queue + 1] = h end

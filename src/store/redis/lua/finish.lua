@@ -19,6 +19,8 @@ local function freePlaces() return S.limit == '' and INF or S.limit - get('count
 
 local function flush()
   flushPushes()
+  flushLeases()
+  flushRaised()
   flushLevels()
   flushHosts()
   forgetSome()

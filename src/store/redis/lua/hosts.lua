@@ -15,6 +15,8 @@ local STEP, STEPS = 1 / 4096, 500
 local HR, HD = {}, {}
 -- Records that were looked at without being read: false of a host that has none.
 local RAW = {}
+-- Records of gates that were read ahead.
+local GATE_RAW = {}
 local ties = 0
 
 -- flags: 1 blocked, 2 auto, 4 tuned, 8 patched, 16 paused, 32 whole record (else one that has taught nothing yet)
@@ -75,6 +77,20 @@ local function writeHost(h)
   return text .. table.concat(h.lanes)
 end
 
+-- Reads the records of hosts ahead, in two calls for all of them.
+local function readAhead(names)
+  if #names < 2 then return end
+  for from = 1, #names, 1000 do
+    local last = math.min(from + 999, #names)
+    local records = call('HMGET', HOSTS, unpack(names, from, last))
+    local gates = call('HMGET', GATES, unpack(names, from, last))
+    for i = from, last do
+      RAW[names[i]] = records[i - from + 1]
+      GATE_RAW[names[i]] = gates[i - from + 1]
+    end
+  end
+end
+
 local fresh = 0
 
 -- Nil when it is not known and nothing is told of it.
@@ -115,7 +131,8 @@ local function gateOf(h)
   if g then return g end
   g = { last = -INF, notBefore = -INF, others = {} }
   local me
-  local text = call('HGET', GATES, h.name)
+  local text = GATE_RAW[h.name]
+  if text == nil then text = call('HGET', GATES, h.name) end
   if text then
     local at
     g.last, g.notBefore, at = read('<dd', text)

@@ -2,12 +2,16 @@
 --   'o' head 4+n | skipped 4: fingerprint 8, flags 1, reason 1+n, json 4+n | found 4: fingerprint 8, json 4+n | items 4 (2^32-1: none given): json 4+n
 --   'c' crashes 1 priority 1 depth 2 host 2+n entry: a request that crashed its workers; whoever drains makes its record
 -- flags of a skip: 1 it speaks of one link, not of its URL; 2 a repetition, listed each time and counted elsewhere
-local NONE = 4294967295
 local ONCE = openMap('o')
 local outgoing, outgoingBytes = {}, 0
 
-local function raise(name, by)
-  if by == floor(by) then call('HINCRBY', J .. ':t', name, by) else call('HINCRBYFLOAT', J .. ':t', name, exact(by)) end
+local raised = {}
+local function raise(name, by) raised[name] = (raised[name] or 0) + by end
+local function flushRaised()
+  for name, by in pairs(raised) do
+    if by == floor(by) then call('HINCRBY', J .. ':t', name, by) else call('HINCRBYFLOAT', J .. ':t', name, exact(by)) end
+  end
+  raised = {}
 end
 
 local function send(packet)
@@ -15,82 +19,86 @@ local function send(packet)
   outgoingBytes = outgoingBytes + #packet
 end
 
--- Whether this is the first time; bit 1 skipped, 2 found.
-local function firstTime(fp, bit)
-  local key = bucketOf(ONCE, fp)
-  local was = tonumber(call('HGET', key, fp) or 0)
-  if floor(was / bit) % 2 == 1 then return false end
-  if was == 0 then ONCE.n = ONCE.n + 1 end
-  call('HSET', key, fp, was + bit)
-  return true
-end
+local passPacket
+do
+  local NONE = 4294967295
+  -- Whether this is the first time; bit 1 skipped, 2 found.
+  local function firstTime(fp, bit)
+    local key = bucketOf(ONCE, fp)
+    local was = tonumber(call('HGET', key, fp) or 0)
+    if floor(was / bit) % 2 == 1 then return false end
+    if was == 0 then ONCE.n = ONCE.n + 1 end
+    call('HSET', key, fp, was + bit)
+    return true
+  end
 
-local function passSkips(packet, at, out)
-  local n
-  n, at = read('<I4', packet, at)
-  local kept = {}
-  for _ = 1, n do
-    local from = at
-    local fp = sub(packet, at, at + 7)
-    local flags, length = byte(packet, at + 8, at + 9)
-    local reason = sub(packet, at + 10, at + 9 + length)
-    local size
-    size, at = read('<I4', packet, at + 10 + length)
-    at = at + size
-    if flags >= 2 then
-      kept[#kept + 1] = sub(packet, from, at - 1)
-    elseif not (flags == 1 and seen(fp)) and firstTime(fp, 1) then
-      kept[#kept + 1] = sub(packet, from, at - 1)
-      raise('skip:' .. reason, 1)
+  local function passSkips(packet, at, out)
+    local n
+    n, at = read('<I4', packet, at)
+    local kept = {}
+    for _ = 1, n do
+      local from = at
+      local fp = sub(packet, at, at + 7)
+      local flags, length = byte(packet, at + 8, at + 9)
+      local reason = sub(packet, at + 10, at + 9 + length)
+      local size
+      size, at = read('<I4', packet, at + 10 + length)
+      at = at + size
+      if flags >= 2 then
+        kept[#kept + 1] = sub(packet, from, at - 1)
+      elseif not (flags == 1 and seen(fp)) and firstTime(fp, 1) then
+        kept[#kept + 1] = sub(packet, from, at - 1)
+        raise('skip:' .. reason, 1)
+      end
     end
+    out[#out + 1] = pack('<I4', #kept) .. table.concat(kept)
+    return at
   end
-  out[#out + 1] = pack('<I4', #kept) .. table.concat(kept)
-  return at
-end
 
-local function passFound(packet, at, out)
-  local n
-  n, at = read('<I4', packet, at)
-  local kept = {}
-  for _ = 1, n do
-    local size, next = read('<I4', packet, at + 8)
-    if firstTime(sub(packet, at, at + 7), 2) then kept[#kept + 1] = sub(packet, at, next + size - 1) end
-    at = next + size
+  local function passFound(packet, at, out)
+    local n
+    n, at = read('<I4', packet, at)
+    local kept = {}
+    for _ = 1, n do
+      local size, next = read('<I4', packet, at + 8)
+      if firstTime(sub(packet, at, at + 7), 2) then kept[#kept + 1] = sub(packet, at, next + size - 1) end
+      at = next + size
+    end
+    out[#out + 1] = pack('<I4', #kept) .. table.concat(kept)
+    return at
   end
-  out[#out + 1] = pack('<I4', #kept) .. table.concat(kept)
-  return at
-end
 
-local itemsSoFar
-local function passItems(packet, at, out)
-  local n, from = read('<I4', packet, at)
-  if n == NONE then
-    out[#out + 1] = pack('<I4', NONE)
-    return
+  local itemsSoFar
+  local function passItems(packet, at, out)
+    local n, from = read('<I4', packet, at)
+    if n == NONE then
+      out[#out + 1] = pack('<I4', NONE)
+      return
+    end
+    if not itemsSoFar then itemsSoFar = tonumber(call('HGET', J .. ':t', 'items') or 0) end
+    local room = S.items and math.max(0, S.items - itemsSoFar) or n
+    local kept = math.min(n, room)
+    local next = from
+    for _ = 1, kept do
+      local size, after = read('<I4', packet, next)
+      next = after + size
+    end
+    if kept > 0 then raise('items', kept) end
+    if kept < n then raise('itemsCut', n - kept) end
+    itemsSoFar = itemsSoFar + kept
+    out[#out + 1] = pack('<I4', kept) .. sub(packet, from, next - 1)
   end
-  if not itemsSoFar then itemsSoFar = tonumber(call('HGET', J .. ':t', 'items') or 0) end
-  local room = S.items and math.max(0, S.items - itemsSoFar) or n
-  local kept = math.min(n, room)
-  local next = from
-  for _ = 1, kept do
-    local size, after = read('<I4', packet, next)
-    next = after + size
-  end
-  if kept > 0 then raise('items', kept) end
-  if kept < n then raise('itemsCut', n - kept) end
-  itemsSoFar = itemsSoFar + kept
-  out[#out + 1] = pack('<I4', kept) .. sub(packet, from, next - 1)
-end
 
--- Sends a packet with what has not passed before.
-local function passPacket(packet)
-  local size = read('<I4', packet, 2)
-  local at = 6 + size
-  local out = { sub(packet, 1, at - 1) }
-  at = passSkips(packet, at, out)
-  at = passFound(packet, at, out)
-  passItems(packet, at, out)
-  send(table.concat(out))
+  -- Sends a packet with what has not passed before.
+  function passPacket(packet)
+    local size = read('<I4', packet, 2)
+    local at = 6 + size
+    local out = { sub(packet, 1, at - 1) }
+    at = passSkips(packet, at, out)
+    at = passFound(packet, at, out)
+    passItems(packet, at, out)
+    send(table.concat(out))
+  end
 end
 
 -- Several packets, each behind its length.

@@ -106,8 +106,34 @@ local function isRelink(p) return LEVELS and not p.detached and not p.robots and
 -- Leases. bits: 1 the start is known, or known not to have happened; 2 the slot was given back
 local L, X = J .. ':L', J .. ':x'
 local LEASE = '<bBIHH'
+local LEASE_RAW = {}
+
+-- Reads leases and their hosts ahead.
+local function readLeasesAhead(tokens)
+  if #tokens < 2 then return end
+  local names, met = {}, {}
+  for from = 1, #tokens, 1000 do
+    local last = math.min(from + 999, #tokens)
+    local texts = call('HMGET', L, unpack(tokens, from, last))
+    for i = from, last do
+      local text = texts[i - from + 1]
+      LEASE_RAW[tokens[i]] = text
+      if text then
+        local _, _, _, _, length, at = read(LEASE, text)
+        local name = sub(text, at, at + length - 1)
+        if not met[name] then
+          met[name] = true
+          names[#names + 1] = name
+        end
+      end
+    end
+  end
+  readAhead(names)
+end
+
 local function readLease(token)
-  local text = call('HGET', L, token)
+  local text = LEASE_RAW[token]
+  if text == nil then text = call('HGET', L, token) end
   if not text then return nil end
   local priority, bits, epoch, depth, length, at = read(LEASE, text)
   local name = sub(text, at, at + length - 1)
@@ -116,9 +142,20 @@ local function readLease(token)
   return e
 end
 
+-- Leases that are written and that end in this step, for few calls at its end.
+local written, ended, deadlines = {}, {}, {}
 local function writeLease(e)
   local p = e.place
-  call('HSET', L, e.token, pack(LEASE, p.priority, e.bits, e.epoch, e.depth, #p.host) .. p.host .. writePlace(p))
+  written[#written + 1] = e.token
+  written[#written + 1] = pack(LEASE, p.priority, e.bits, e.epoch, e.depth, #p.host) .. p.host .. writePlace(p)
+end
+
+local function flushLeases()
+  callMany('HDEL', L, ended)
+  callMany('ZREM', X, ended)
+  callMany('HSET', L, written)
+  callMany('ZADD', X, deadlines)
+  written, ended, deadlines = {}, {}, {}
 end
 
 -- The first word on when its request went out counts; nil: never.
@@ -143,8 +180,7 @@ end
 
 -- Takes a lease off the books; its place is counted nowhere after this.
 local function endLease(e)
-  call('HDEL', L, e.token)
-  call('ZREM', X, e.token)
+  ended[#ended + 1] = e.token
   e.host.leased = math.max(0, e.host.leased - 1)
   bump(e.place.robots and 'rleased' or 'leased', -1)
   freeSlot(e)

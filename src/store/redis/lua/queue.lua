@@ -68,7 +68,7 @@ end
 
 local function flushPushes()
   for _, list in ipairs(pushKeys) do
-    for from = 1, #list, 1000 do call('RPUSH', list.key, unpack(list, from, math.min(from + 999, #list))) end
+    callMany('RPUSH', list.key, list)
   end
   pushed, pushKeys = {}, {}
 end
@@ -124,6 +124,16 @@ local function flushLevels()
 end
 local function isOpen(level) return not LEVELS or level <= get('base') + 1 end
 
+-- What placed hosts come to, gathered for few calls.
+local waits, waitsNot, records, gates = {}, {}, {}, {}
+local function flushPlaced()
+  callMany('ZREM', W, waitsNot)
+  callMany('ZADD', W, waits)
+  callMany('HSET', HOSTS, records)
+  callMany('HSET', GATES, gates)
+  waits, waitsNot, records, gates = {}, {}, {}, {}
+end
+
 -- Writes a host and puts it where it belongs: waiting (1), parked until its level opens (level + 2), or nowhere (0). I1: never in two places.
 local function placeHost(h)
   local lane = h.lanes[1]
@@ -134,7 +144,7 @@ local function placeHost(h)
   end
   if pos ~= h.pos then
     if h.pos == 1 then
-      call('ZREM', W, h.name)
+      waitsNot[#waitsNot + 1] = h.name
     elseif h.pos > 1 then
       local parked = J .. ':pk:' .. (h.pos - 2)
       call('ZREM', parked, h.name)
@@ -154,11 +164,14 @@ local function placeHost(h)
   if pos == 1 then
     local due = dueOf(h)
     ties = ties + 1
-    call('ZADD', W, due == INF and '+inf' or due - STEP * (STEPS + 12 - ties % STEPS), h.name)
+    waits[#waits + 1] = due == INF and '+inf' or due - STEP * (STEPS + 12 - ties % STEPS)
+    waits[#waits + 1] = h.name
   end
-  call('HSET', HOSTS, h.name, writeHost(h))
+  records[#records + 1] = h.name
+  records[#records + 1] = writeHost(h)
   if h.gate and h.gate.dirty then
-    call('HSET', GATES, h.name, writeGate(h.gate))
+    gates[#gates + 1] = h.name
+    gates[#gates + 1] = writeGate(h.gate)
     h.gate.dirty = false
   end
   h.dirty = false
@@ -168,6 +181,7 @@ local function flushHosts()
   local list = HD
   HD = {}
   for _, h in ipairs(list) do placeHost(h) end
+  flushPlaced()
 end
 
 -- Nothing of it is queued or under way, its clock has passed, and it has taught nothing that must be kept.

@@ -7,6 +7,11 @@ local from = pageCount and groups and elsewhere and checkGroups(6, groups)
 if not from or from + pageCount * ARGS ~= #ARGV + 1 then return redis.error_reply('BADARGS settle') end
 
 local pages, answers, used = {}, {}, {}
+do
+  local tokens = {}
+  for n = 1, pageCount do tokens[n] = ARGV[from + (n - 1) * ARGS] end
+  readLeasesAhead(tokens)
+end
 for n = 1, pageCount do
   local a = from + (n - 1) * ARGS
   local page = { token = ARGV[a], kind = ARGV[a + 1], wait = tonumber(ARGV[a + 2]), since = tonumber(ARGV[a + 3]), at = a }
