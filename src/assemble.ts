@@ -114,15 +114,8 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
   let fingerprintSeed: FingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!];
   const site = siteRules(spec);
   const scraping = scrapingOf(spec, options, log);
-  const scope = compileScope(spec.scope, spec.follow, spec.list, [], site.siteOf);
-  /** Tells workers elsewhere what belongs to the crawl. */
-  let tellSeed: ((url: string) => void) | null = null;
-  function addSeed(url: string): void {
-    scope.addSeed(url);
-    tellSeed?.(url);
-  }
   const admit: AdmitRules = {
-    scope: spec.store === null ? scope : { ...scope, addSeed },
+    scope: compileScope(spec.scope, spec.follow, spec.list, [], site.siteOf),
     get seed() {
       return fingerprintSeed;
     },
@@ -222,7 +215,6 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     const input = { url, spec, stored, fresh: options.fresh === true, config, clock, siteOf: site.siteOf, sinks: own, items, log };
     const opened = await openShared(input, hooks, use);
     fingerprintSeed = opened.seed;
-    tellSeed = opened.noteSeed;
     return opened;
   }
 

@@ -8,7 +8,6 @@ import type { BatchSink, Sink, SinkState } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import type { OpenedStore } from "./engine/parts.ts";
 import { decideResume, type FoundRun, forbiddenChanges } from "./rules/resume.ts";
-import { hostKeyOf } from "./rules/url.ts";
 import { type ItemOutputs, openSinks } from "./sinks/open.ts";
 import { openOwnSinks } from "./sinks/own.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
@@ -93,7 +92,7 @@ export async function openShared(
   input: SharedInput,
   hooks: FrontierHooks,
   use: (sinks: readonly Sink[]) => void,
-): Promise<OpenedStore & { readonly seed: FingerprintSeed; noteSeed(url: string): void }> {
+): Promise<OpenedStore & { readonly seed: FingerprintSeed }> {
   const { spec, clock, log } = input;
   const link = await connectRedis(input.url, { log, startWithinMs: START_WITHIN_MS });
   try {
@@ -163,7 +162,6 @@ export async function openShared(
       };
     }
 
-    const shownHosts = new Set<string>();
     return {
       frontier: {
         ...frontier,
@@ -184,17 +182,6 @@ export async function openShared(
       say,
       elapsedBeforeMs,
       resumed,
-      /** Workers elsewhere learn of the scope from these; of a host one seed is enough unless the scope is narrower. */
-      noteSeed(url) {
-        const { preset } = spec.scope;
-        if (preset === "any") return;
-        const shown = preset === "host" || preset === "domain" ? hostKeyOf(url) : url;
-        if (shownHosts.has(shown)) return;
-        shownHosts.add(shown);
-        link
-          .command("RPUSH", `${link.tag}:${id}:ns`, url)
-          .catch((error: unknown) => log("error", "a seed could not be told to other workers", { error: String(error) }));
-      },
       async finish(end) {
         await drain.end();
         await crawls.note(id, { elapsed: String(Math.round(end.elapsedMs)), finished: end.reason });

@@ -192,6 +192,8 @@ export interface Frontier {
   /** Links first, then the pages: one step with what `write` appends (FrontierHooks). Second use of a token: `stale`, changes nothing but the links. */
   settle(pages: readonly Settled[], links: readonly CrawlRequest[]): Promise<readonly ("applied" | "stale")[]>;
   tune(host: HostKey, tuning: HostTuning): Promise<void>;
+  /** URLs that say what belongs to the crawl: every other process that works on it, or goes on with it, is told of them with its next claim. Idempotent. */
+  noteSeeds(urls: readonly string[]): Promise<void>;
   /** Cookies the crawl starts with, each kept for the site of its domain. */
   addCookies(cookies: readonly Cookie[]): Promise<void>;
   control(to: Control): Promise<void>;

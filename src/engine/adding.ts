@@ -36,7 +36,7 @@ export function createAdder({ parts, over, wake }: { readonly parts: Parts; read
     async function flush(): Promise<boolean> {
       if (over()) return false;
       if (taker.batch.length === 0) return true;
-      const counts = await to.add(taker.drain());
+      const counts = await taker.add(to);
       added += counts.added;
       known += counts.known;
       wake();

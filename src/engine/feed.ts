@@ -1,10 +1,10 @@
 /** Reads seeds into the frontier while the crawl runs: in batches, no faster than they are used up, and not at all once the crawl is over. */
 import { CrawlError } from "../core/errors.ts";
-import type { Frontier } from "../core/frontier.ts";
+import type { AddCounts, Frontier } from "../core/frontier.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import { admitSeed } from "../rules/admit.ts";
 import { shownSeed } from "../rules/seeds.ts";
-import { originOf, parseUrl } from "../rules/url.ts";
+import { hostKeyOf, originOf, parseUrl } from "../rules/url.ts";
 import type { Parts } from "./parts.ts";
 import { createSitemapDesk } from "./sitemaps.ts";
 
@@ -32,15 +32,30 @@ export interface SeedTaker {
   readonly batch: CrawlRequest[];
   /** A good line widens the scope and becomes a request of the batch; a bad one is logged. */
   take(text: string): void;
-  /** The batch, which is then empty. */
-  drain(): readonly CrawlRequest[];
+  /** The URL says what belongs to the crawl, and is no page of it. */
+  widen(url: string): void;
+  /** Adds the batch, which is then empty; before it what its seeds say of the scope. */
+  add(to: Frontier): Promise<AddCounts>;
 }
 
 export function createSeedTaker(parts: Parts): SeedTaker {
   const desk = createSitemapDesk(parts);
+  const { preset } = parts.spec.scope;
+  const told = new Set<string>();
   let batch: CrawlRequest[] = [];
+  let scope: string[] = [];
   let good = 0;
   let bad = 0;
+
+  /** One URL of a host is enough to be noted where the host is what counts. */
+  function widen(url: string): void {
+    parts.admit.scope.addSeed(url);
+    if (preset === "any") return;
+    const shown = preset === "host" || preset === "domain" ? hostKeyOf(url) : url;
+    if (told.has(shown)) return;
+    told.add(shown);
+    scope.push(url);
+  }
 
   function take(text: string): void {
     const verdict = admitSeed(text, parts.admit.seed, parts.spec.defaultScheme ?? "try-both");
@@ -51,7 +66,7 @@ export function createSeedTaker(parts: Parts): SeedTaker {
     }
     good++;
     const { request, credentials } = verdict;
-    parts.admit.scope.addSeed(request.url);
+    widen(request.url);
     noteSeedHost(parts.identity, request);
     if (credentials !== null) parts.identity.auth.set(request.host, credentials);
     if (request.rest?.fallback !== undefined) parts.identity.guessed.add(originOf(request.url));
@@ -78,10 +93,15 @@ export function createSeedTaker(parts: Parts): SeedTaker {
       return batch;
     },
     take,
-    drain() {
-      const drained = batch;
+    widen,
+    async add(to) {
+      const requests = batch;
+      const seeds = scope;
       batch = [];
-      return drained;
+      scope = [];
+      // First: whoever goes on with it after a death must know what belongs to it.
+      if (seeds.length > 0) await to.noteSeeds(seeds);
+      return to.add(requests);
     },
   };
 }
@@ -97,7 +117,7 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
 
   async function add(): Promise<void> {
     if (taker.batch.length === 0) return;
-    await frontier.add(taker.drain());
+    await taker.add(frontier);
     input.added();
     // Others have their turn: seeds that are known already, as on a resume, never fill the queue.
     await new Promise<void>((resolve) => parts.clock.soon(resolve));
@@ -114,7 +134,7 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
         parts.log("warn", "bad sitemap URL, skipped", { url: text.slice(0, 200), why: parsed.reject });
         continue;
       }
-      if (taker.good === 0) parts.admit.scope.addSeed(parsed.url);
+      if (taker.good === 0) taker.widen(parsed.url);
       taker.batch.push(desk.request(parsed, null, null));
       listed++;
     }

@@ -73,6 +73,8 @@ export function createFrontierParts(config: FrontierConfig, hooks: FrontierHooks
       if (desk.hosts.tune(entry, tuning)) desk.journal?.host(entry);
       desk.hosts.place(entry);
     },
+    // Nobody else works on it: what is noted is for the process that goes on with it.
+    noteSeeds: (urls) => desk.journal?.seeds(urls),
     addCookies(cookies) {
       for (const cookie of cookies) keepCookies(desk, cookie.domain, [cookie]);
     },
@@ -110,6 +112,7 @@ export function frontierOf(parts: FrontierParts, around: <T>(name: StepName, run
     renew: async (held) => around("renew", () => steps.renew(held)),
     settle: async (pages, links) => around("settle", () => steps.settle(pages, links)),
     tune: async (host, tuning) => around("tune", () => steps.tune(host, tuning)),
+    noteSeeds: async (urls) => around("noteSeeds", () => steps.noteSeeds(urls)),
     addCookies: async (cookies) => around("addCookies", () => steps.addCookies(cookies)),
     control: async (to) => around("control", () => steps.control(to)),
     setPageLimit: async (limit) => around("setPageLimit", () => steps.setPageLimit(limit)),

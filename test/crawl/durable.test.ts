@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test, { after } from "node:test";
+import { crawl } from "../../src/crawl.ts";
 import { checkKills, faultySite, runCommand } from "./kills.ts";
 import { serve, tree } from "./served.ts";
 
@@ -115,4 +116,26 @@ test("a killed run that is past its time limit asks for nothing more when it is 
   const { code, stderr } = await runCommand([...args, "--time-limit", "1ms"], cwd, null);
   assert.equal(code, 0, stderr);
   assert.equal(server.arrivals.length, before);
+});
+
+test("what belongs to a crawl is known when it goes on, however late its seeds come", async () => {
+  await using server = await serve(faultySite(160));
+  async function run(stateDir: string, until: number): Promise<void> {
+    const abort = new AbortController();
+    async function* seeds(): AsyncGenerator<string> {
+      // When it goes on, the queue of the first part is worked on before they come.
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      yield `${server.origin}/`;
+    }
+    let pages = 0;
+    for await (const _page of crawl({ seeds: seeds(), stateDir }, { signal: abort.signal })) if (++pages === until) abort.abort("enough");
+  }
+  const seen = (dir: string) => [...new Set(urls(join(dir, "pages.jsonl")))].sort();
+  const calm = join(folder("late-calm"), "state");
+  await run(calm, Number.POSITIVE_INFINITY);
+  const wild = join(folder("late-wild"), "state");
+  await run(wild, 40);
+  assert.ok(seen(wild).length < seen(calm).length);
+  await run(wild, Number.POSITIVE_INFINITY);
+  assert.deepEqual(seen(wild), seen(calm));
 });

@@ -37,7 +37,20 @@ function urlOfLease(bytes: Buffer): string {
   return readEntry(bytes.subarray(entryAt), bytes.toString("utf8", 10, entryAt), 0, 0).request.url;
 }
 
-const METHODS = ["add", "seedsComplete", "claim", "progress", "renew", "settle", "tune", "addCookies", "control", "setPageLimit", "setValues"] as const;
+const METHODS = [
+  "add",
+  "seedsComplete",
+  "claim",
+  "progress",
+  "renew",
+  "settle",
+  "tune",
+  "noteSeeds",
+  "addCookies",
+  "control",
+  "setPageLimit",
+  "setValues",
+] as const;
 const WRITING: ReadonlySet<string> = new Set(["add", "claim", "settle"]);
 let benches = 0;
 

@@ -294,6 +294,9 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
       const { local, site } = wordsOf(host);
       await run("tune", "host", host, Buffer.of(local, site), packTuning(tuning));
     }),
+    noteSeeds: alive(async (urls) => {
+      if (urls.length > 0) await link.command("RPUSH", `${keys[1]}:ns`, ...urls);
+    }),
     addCookies: alive(async (cookies) => {
       for (const cookie of cookies) {
         const name = hostnameOfKey(cookie.domain);

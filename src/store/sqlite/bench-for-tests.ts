@@ -105,6 +105,7 @@ export async function openSqliteBench(config: FrontierConfig, options: SqliteBen
     renew: (held) => inner().renew(held),
     settle: (pages, links) => inner().settle(pages, links),
     tune: (host, tuning) => inner().tune(host, tuning),
+    noteSeeds: (urls) => inner().noteSeeds(urls),
     addCookies: (cookies) => inner().addCookies(cookies),
     control: (to) => inner().control(to),
     async setPageLimit(to) {

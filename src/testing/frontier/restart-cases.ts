@@ -203,6 +203,15 @@ const learntCases: readonly RestartCase[] = [
     const claim = await bench.frontier.claim(1);
     assert.deepEqual(claim.kind === "leases" ? claim.seeds : null, ["http://moved.test/"]);
   }),
+  ...both("seeds", "what was noted of the scope is told to the next process, once", {}, async (hand, bench, how) => {
+    await bench.frontier.noteSeeds(["http://a.test/", "http://b.test/"]);
+    await hand.seed(`${A}1`, `${A}2`);
+    await bench.restart(how);
+    const claim = await bench.frontier.claim(1);
+    assert.deepEqual(claim.kind === "leases" ? [...claim.seeds].sort() : null, ["http://a.test/", "http://b.test/"]);
+    const next = await bench.frontier.claim(1);
+    assert.deepEqual(next.kind === "leases" ? next.seeds : null, []);
+  }),
   ...both("I6", "a host rests for its delay after a restart: nobody knows when it was last asked", { perHostDelayMs: 1_000 }, async (hand, bench, how) => {
     await hand.seed(`${A}1`, `${A}2`);
     await hand.done(await hand.one());
