@@ -29,7 +29,7 @@ const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from:
   ["the item limit holds for each page alone", ["items"], "math.max(0, S.items - itemsSoFar)", "S.items"],
   ["robots.txt is asked for by every worker", ["robots"], "if o.pending == 1 then return false end", ""],
   ["what a chain owes is lost", ["redirect"], "if p.owes then owed[#owed + 1] = owedOf(p) end", ""],
-  ["a full host is forgotten", ["I1"], "local due = dueOf(h)", "local due = dueOf(h) if due == INF then return end"],
+  ["a host with nothing queued goes on waiting", ["I1"], "waitsNot[#waitsNot + 1] = h.name", ""],
   ["retries come back at once", ["settle"], "exact(now + wait), member", "exact(now), member"],
   ["a burst is as many steps back as it has requests", ["back-off"], "if not current then return end", ""],
   ["the rate is made up for in bursts", ["rate"], "now - get('rate') <= interval * 0.1", "true"],
