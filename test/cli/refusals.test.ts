@@ -39,7 +39,7 @@ async function refused(argv: readonly string[], expected: number, said: RegExp):
 }
 
 test("--fresh without --state is refused: there is nothing that it could drop", async () => {
-  await refused(["--fresh"], 2, /^skein: --fresh: drops what a state directory holds, and none is named: add --state DIR, or leave it out\n$/);
+  await refused(["--fresh"], 2, /^skein: --fresh: drops what a state directory holds, and none is named: add --state DIR or --store URL, or leave it out\n$/);
 });
 
 test("--state with the name of a file says so, and leaves the file as it is", async () => {

@@ -376,7 +376,7 @@ test("wrong usage: status 2 and every problem; a directory without a crawl", asy
     [["explain", "http://a/", "--state", "finished", "--jsno"], /^skein: --jsno: no such option; did you mean --json\?\n$/],
     [["status", "x", "--state", "finished"], /^skein: x: skein status takes no arguments/],
     [["status", "--state", "finished", "-c", "2"], /^skein: -c: an option of skein crawl, not of skein status\n$/],
-    [["export", "--state", "finished", "--what", "page"], /^skein: --what: expected one of pages, skipped, links, got "page"\n$/],
+    [["export", "--state", "finished", "--what", "page"], /^skein: --what: expected one of pages, items, skipped, links, got "page"\n$/],
     [["export", "--state", "finished", "-o", "x.pdf"], /^skein: --output: expected a file name that ends in .*got "x\.pdf"\n$/],
     [
       ["export", "--state", "finished", "-o", "finished/pages.jsonl"],
