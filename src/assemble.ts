@@ -324,6 +324,10 @@ function trapsOf(spec: CrawlSpec, startedAt: EpochMs, siteOf: (host: string) => 
 /** The user's scraper: a module, a closure, or selectors. Loaded before the first request, so that a mistake in it ends the crawl at its start. Null: there is none. */
 function scrapingOf(spec: CrawlSpec, { scrape, scraper, cwd }: AssembleOptions, log: Logger): { open(): Promise<OpenedScraping> } | null {
   const given = [spec.scraper !== null, scrape !== undefined, scraper !== undefined, Object.keys(spec.extract).length > 0].filter(Boolean).length;
+  if (given === 0 && spec.stopWhen.length > 0) {
+    const message = "looks at items, and nothing gives any: give a scraper module (-s), or fields to extract (-e)";
+    throw new CrawlError("invalid-options", `stopWhen: ${message}`, { problems: [{ option: "stopWhen", message }] });
+  }
   if (given === 0) return null;
   if (given > 1) {
     const message = "give one of them only: a scraper module, a scraper or scrape function, or fields to extract";

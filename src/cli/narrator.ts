@@ -31,6 +31,10 @@ export function createNarrator(console: Console): Narrator {
     failures.set(host, count);
     if (count > LINES_EACH) return;
     const fields = { url: page.url, code: page.error?.code ?? null, status: page.status, detail: page.error?.message ?? null };
+    if (page.error?.message.startsWith("offline:")) {
+      console.say("warn", `not in the cache: ${page.url}, moving on`, "not in the cache", fields);
+      return;
+    }
     // The page was there; its reader was not up to it.
     if (page.error?.code === "scraper") console.say("warn", `scraper failed (${page.error.message}): ${page.url}, moving on`, "scraper failed", fields);
     else console.say("warn", `not accessible (${whyFailed(page)}): ${page.url}, moving on`, "not accessible", fields);

@@ -360,6 +360,12 @@ function needed(spec: CrawlSpec): OptionProblem[] {
     problems.push({ option: "store", message: "a crawl lives in a store or in a state directory: leave one of --store and --state out" });
   if (spec.incremental && spec.stateDir === null)
     problems.push({ option: "incremental", message: "needs a state directory that holds the last run: give --state DIR (stateDir) too" });
+  const last = spec.stopWhen.find((rule) => parseStopRule(rule)?.value.kind === "last");
+  if (last !== undefined && spec.stateDir === null && spec.store === null)
+    problems.push({
+      option: "stopWhen",
+      message: `${JSON.stringify(last)} compares with the last run, which only a state directory keeps: give --state DIR (stateDir) too`,
+    });
   if (spec.changesFile !== null && !spec.incremental)
     problems.push({ option: "changesFile", message: "needs a last run to compare with: give --incremental (incremental) and --state DIR (stateDir) too" });
   return problems;

@@ -243,7 +243,10 @@ export function admitRedirect(
   const before = from.rest?.chainCookies ?? NONE;
   const fresh = to.cookies.filter((cookie) => !before.includes(cookie));
   const anyFresh = fresh.length > 0 || from.rest?.freshCookie === true;
-  const back = target.url === from.url || chain.some((hop) => hop.url === target.url);
+  // A form that was sent, and the page that is shown next at the same URL: another request.
+  const carried = carriedBy(from, target.url, to.status);
+  const sent = from.rest?.method !== undefined && carried.method === undefined;
+  const back = (target.url === from.url && !sent) || chain.some((hop) => hop.url === target.url);
   if (back && !anyFresh) return { kind: "broken", why: target.url === from.url ? "redirects to itself" : `redirect loop back to ${target.url}` };
   const fromSeed = from.hop === "seed" || from.rest?.fromSeed === true;
   const verdict = rules.scope.verdict(target.url);
@@ -259,7 +262,7 @@ export function admitRedirect(
     ...(anyFresh && !back ? { freshCookie: true } : {}),
     ...(fromSeed ? { fromSeed: true } : {}),
     ...(back ? { reopen: true } : {}),
-    ...carriedBy(from, target.url, to.status),
+    ...carried,
   };
   const made = makeRequest(target.url, rules.seed, { hop: "redirect", depth: from.depth, referrer: from.referrer, priority: from.priority, rest });
   const request = rest.method === undefined && rest.body === undefined ? made : { ...made, ...fingerprintOf(identityOf(made), rules.seed) };
