@@ -1,4 +1,5 @@
-// `npm test`: builds, then runs every short suite with node's test runner, one more at once than there are cores, since many wait for servers.
+// `npm test`: builds, then runs every short suite (*.test.ts); `npm run test:slow` those that start many processes, servers or a browser (*.slow.ts).
+// They run with node's test runner, the short ones one more at once than there are cores, since many wait for servers.
 // Arguments narrow it down: paths or parts of paths choose suites (`npm test -- robots`), options go to node (`npm test -- --test-name-pattern=delay`).
 // `--update` lets the suites rewrite their golden files (SKEIN_UPDATE=1).
 import { spawnSync } from "node:child_process";
@@ -8,9 +9,10 @@ import { findSuites, nodePath, reportMissing, root } from "./suites.mjs";
 
 const args = process.argv.slice(2);
 const update = args.includes("--update");
-const options = args.filter((arg) => arg.startsWith("--") && arg !== "--update");
+const slow = args.includes("--slow");
+const options = args.filter((arg) => arg.startsWith("--") && arg !== "--update" && arg !== "--slow");
 const parts = args.filter((arg) => !arg.startsWith("--"));
-const suites = findSuites(".test.ts").filter((suite) => parts.length === 0 || parts.some((part) => suite.includes(part)));
+const suites = findSuites(slow ? ".slow.ts" : ".test.ts").filter((suite) => parts.length === 0 || parts.some((part) => suite.includes(part)));
 if (suites.length === 0) {
   console.error(`no suite matches ${parts.join(", ")}`);
   process.exit(2);
@@ -24,7 +26,7 @@ if (build.status !== 0) process.exit(build.status ?? 1);
 reportMissing(suites);
 const env = { ...process.env, NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node") };
 if (update) env.SKEIN_UPDATE = "1";
-const run = spawnSync(node, ["--test", `--test-concurrency=${availableParallelism() + 1}`, "--test-timeout=170000", ...options, ...suites], {
+const run = spawnSync(node, ["--test", `--test-concurrency=${availableParallelism() + (slow ? 0 : 1)}`, "--test-timeout=170000", ...options, ...suites], {
   cwd: root,
   stdio: "inherit",
   env,

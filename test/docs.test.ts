@@ -1,4 +1,4 @@
-/** The documentation is true: marked code blocks run, links lead somewhere, and tables name what the code names. The tutorials are tutorials.test.ts. */
+/** The documentation is true: marked code blocks run, links lead somewhere, and tables name what the code names. The tutorials are tutorials.slow.ts. */
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from "node:path";
 import { test } from "node:test";
 
 const root = resolve(import.meta.dirname, "..");
-const IS_TEST = /\.(test|long|bench)\.ts$/;
+const IS_TEST = /\.(test|slow|long|bench)\.ts$/;
 
 /** Room → rooms it may import besides itself. `top` are the files directly in src/. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
