@@ -167,7 +167,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     if (error instanceof CrawlError) throw error;
     const word = wordOf(error);
     if (REFUSED.test(word)) throw unreachable(`refused the login: ${word}`, error);
-    if (isReply(error) && !PASSING.test(word)) throw new CrawlError("internal", `the store at ${address.shown} answered: ${word}`, { cause: error });
+    if (isReply(error) && !PASSING.test(word)) throw new CrawlError("internal", `the store at ${address.shown} answered: ${word}`);
     // A replica by now: sentinels or the name know the new master.
     if (/^READONLY/.test(word)) client.disconnect(true);
   }
