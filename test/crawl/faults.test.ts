@@ -1,4 +1,4 @@
-/** Durable crawls whose clock jumps, whose disk is slow, and whose power is cut. Kills are in durable.test.ts and the long suites. */
+/** Durable crawls whose clock jumps, whose disk is slow, and whose power is cut. Kills are in durable.slow.ts and the long suites. */
 import assert from "node:assert/strict";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
