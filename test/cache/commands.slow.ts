@@ -89,6 +89,6 @@ test("offline without a cache every page fails, the command says so by status 4,
   await using server = await serve(faultySite(5));
   const { code, stderr } = await runCommand(["crawl", server.origin, "--offline", "-o", "out.jsonl"], cwd, null);
   assert.equal(code, 4, stderr);
-  assert.match(stderr, /not accessible \(connect\)/);
+  assert.match(stderr, /not in the cache: http:/);
   assert.equal(server.arrivals.length, 0);
 });
