@@ -12,7 +12,7 @@ import { retryDecision } from "../rules/retry.ts";
 import { MAX_URL_LENGTH, resolveLocation } from "../rules/url.ts";
 import { type Concluded, resting } from "./concluded.ts";
 import type { Parts } from "./parts.ts";
-import { inOrder, outputOf, pageRecord, skippedOf, tallyOf } from "./record.ts";
+import { inOrder, outputOf, pageRecord, type RecordParts, skippedOf, tallyOf } from "./record.ts";
 import { createRobotsDesk, type RobotsDesk } from "./robots.ts";
 import { createScrapeDesk, factsOf } from "./scrape.ts";
 import { createSettling, type Facts, NO_LINKS, NO_SKIPS, UNTOUCHED } from "./settling.ts";
@@ -176,18 +176,7 @@ export function createVisitor({ parts, fetcher, scraping, values, book, add }: V
     const known = spec.incremental ? (visits?.known(request) ?? null) : null;
     const gone = known !== null && (response.status === 404 || response.status === 410);
     const extraction = good ? parts.extract(response, request.rest?.sentAs ?? request.url, extractOptions) : null;
-    const fresh = pageRecord({
-      request,
-      outcome: gone ? "gone" : "fetched",
-      status: response.status,
-      attempts: lease.attempt + 1,
-      facts: outcome,
-      response,
-      extraction,
-      error: null,
-      location: null,
-      digest: parts.needs.digest,
-    });
+    const fresh = recordOf(lease, outcome, { outcome: gone ? "gone" : "fetched", extraction, digest: parts.needs.digest });
     const page = spec.incremental && (good || gone) ? inOrder({ ...fresh, change: gone ? "gone" : changeOf(known, fresh) }) : fresh;
     const whole = { lease, facts: factsOf(outcome), page, extraction };
     return good && scraping !== null && isRead(scraping, response) ? desk.scrape(whole, outcome) : desk.conclude(whole, null);
@@ -195,20 +184,8 @@ export function createVisitor({ parts, fetcher, scraping, values, book, add }: V
 
   /** Not read again: what an earlier run read of it still counts. */
   function unchanged(lease: Lease, outcome: FetchOutcome & { kind: "fetched" }, before: Visit): Concluded {
-    const { response } = outcome;
     const extraction = extractionOf(before);
-    const record = pageRecord({
-      request: lease.request,
-      outcome: "unchanged",
-      status: response.status,
-      attempts: lease.attempt + 1,
-      facts: outcome,
-      response,
-      extraction,
-      error: null,
-      location: null,
-      digest: false,
-    });
+    const record = recordOf(lease, outcome, { outcome: "unchanged", extraction, digest: false });
     const { contentType, digest, etag, lastModified, bodySkipped } = before.page;
     const page = inOrder({
       ...record,
@@ -278,6 +255,16 @@ function changeOf(known: Visit | null, page: PageRecord): "new" | "changed" | "u
 
 function cookiePairs(cookies: readonly Cookie[] | null): string[] {
   return cookies === null ? [] : cookies.map((cookie) => `${cookie.domain}${cookie.path} ${cookie.name}=${cookie.value}`);
+}
+
+/** The record of an answer that came whole. */
+function recordOf(
+  { request, attempt }: Lease,
+  facts: FetchOutcome & { kind: "fetched" },
+  about: Pick<RecordParts, "outcome" | "extraction" | "digest">,
+): PageRecord {
+  const { response } = facts;
+  return pageRecord({ request, status: response.status, attempts: attempt + 1, facts, response, error: null, location: null, ...about });
 }
 
 /** Plain functions and selectors read text; a handler decides for itself. */

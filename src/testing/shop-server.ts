@@ -1,7 +1,7 @@
 /** The generated shop as a server on loopback; its latency is a timer of the server, half of it before a request counts as arrived. */
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { seededRandom } from "./clock.ts";
+import { listenOnLoopback } from "./loopback.ts";
 import type { Shop } from "./shop.ts";
 import { type Latency, latencyOf } from "./shop-pages.ts";
 
@@ -38,17 +38,7 @@ export async function serveShop(shop: Shop, { latency, seed, port }: ServeOption
       }, latencyMs / 2);
     }, latencyMs / 2);
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, "127.0.0.1", resolve);
-  });
-  const close = async (): Promise<void> => {
-    if (!server.listening) return;
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  };
-  // `as`: a TCP server that listens has an address and port.
-  const { port: at } = server.address() as AddressInfo;
+  const { port: at, close } = await listenOnLoopback(server, port);
   return {
     origin: `http://127.0.0.1:${at}`,
     get mostAtOnce() {

@@ -9,7 +9,7 @@
  * `/gzip-broken`, `/reset`. A page of the author's own at such a path comes first. robots.txt is 404 unless it is a page or the `robots` option names another.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { listenOnLoopback } from "./loopback.ts";
 import { answerFault } from "./site-faults.ts";
 
 /** A page: its HTML, an answer, or what a request gets, which may depend on it. */
@@ -128,17 +128,7 @@ export async function fakeSite(pages: Readonly<Record<string, FakePage>> = {}, o
       else response.destroy();
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, "127.0.0.1", resolve);
-  });
-  const close = async (): Promise<void> => {
-    if (!server.listening) return;
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  };
-  // `as`: a TCP server that listens has an address and port.
-  const { port: listening } = server.address() as AddressInfo;
+  const { port: listening, close } = await listenOnLoopback(server, port);
   return { url: `http://127.0.0.1:${listening}/`, requests, close, [Symbol.asyncDispose]: close };
 }
 

@@ -29,7 +29,7 @@ function isThere(): boolean {
 /** Why the tests on Redis are skipped; false: they are not. */
 export const skipRedis: string | false = (() => {
   if (isThere()) return false;
-  if ((process.env.SKEIN_REQUIRE ?? "").split(",").includes("redis")) throw new Error("redis-server is not on PATH, and SKEIN_REQUIRE asks for it");
+  if ((process.env.SKEIN_REQUIRE ?? "").split(",").includes("redis-server")) throw new Error("redis-server is not on PATH, and SKEIN_REQUIRE asks for it");
   return "redis-server is not on PATH";
 })();
 
