@@ -250,8 +250,10 @@ test("an append-only file whose end is torn off anywhere: the crawl goes on from
   const lose = async (): Promise<void> => {
     await torn.kill();
     const folder = join(torn.dir, "appendonlydir");
-    const file = readdirSync(folder).find((name) => name.endsWith(".incr.aof"));
-    const path = join(folder, file ?? "");
+    // While a rewrite is on its way there are two: only the end of the newer one can be torn.
+    const generation = (name: string) => Number(/\.(\d+)\.incr\.aof$/.exec(name)?.[1] ?? 0);
+    const file = readdirSync(folder).reduce((last, name) => (generation(name) > generation(last) ? name : last), "");
+    const path = join(folder, file);
     const { size } = statSync(path);
     truncateSync(path, Math.max(0, size - Math.floor(random() * Math.min(6_000, size / 4))));
     await torn.start();
