@@ -106,7 +106,8 @@ function disk(): void {
 
 function run(name: "drive" | "open", title: string): void {
   print(`\n${title}`, "");
-  spawnSync(process.execPath, ["--expose-gc", import.meta.filename, name, String(QUEUED), String(SEEN), dir], { stdio: "inherit" });
+  // The young generation as bin/skein.js bounds it.
+  spawnSync(process.execPath, ["--max-semi-space-size=8", "--expose-gc", import.meta.filename, name, String(QUEUED), String(SEEN), dir], { stdio: "inherit" });
   disk();
 }
 
