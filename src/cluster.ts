@@ -4,8 +4,9 @@ import type { FinishReason } from "./core/events.ts";
 import type { FrontierConfig, FrontierHooks } from "./core/frontier.ts";
 import type { Logger } from "./core/log.ts";
 import type { FingerprintSeed } from "./core/request.ts";
-import type { BatchSink, Sink, SinkState } from "./core/sink.ts";
+import type { BatchSink, Sink } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
+import { startDrain } from "./drain.ts";
 import type { OpenedStore } from "./engine/parts.ts";
 import { decideResume, type FoundRun, forbiddenChanges } from "./rules/resume.ts";
 import { type ItemOutputs, openSinks } from "./sinks/open.ts";
@@ -36,9 +37,6 @@ export const SHARED_LEASES = { leaseMs: 15_000, startWithinMs: 250 } as const;
 /** How long the first connection is waited for. */
 const START_WITHIN_MS = 10_000;
 const LOOKED_AT = 200;
-const QUIET_MS = 50;
-const KEEP_EVERY_MS = 4_000;
-const SYNC_EVERY_MS = 1_000;
 
 interface Found {
   readonly id: number;
@@ -111,56 +109,7 @@ export async function openShared(
       await link.script("control", [link.tag, `${link.tag}:${id}`], ["", "0", "reopen", ""]);
       await frontier.setPageLimit(spec.limits.pages);
     }
-    const drain = startDrain();
-
-    function startDrain() {
-      let over = false;
-      let syncedAt = clock.now();
-      let keptAt = clock.now();
-      const { promise: broken, reject } = Promise.withResolvers<never>();
-      broken.catch(() => undefined); // whoever races it sees it
-      async function take(): Promise<boolean> {
-        const batch = await outbox.read();
-        const now = clock.now();
-        if (batch === null) {
-          if (now - keptAt > KEEP_EVERY_MS) {
-            await outbox.keep();
-            keptAt = now;
-          }
-          return false;
-        }
-        hooks.write(batch.outputs);
-        const sync = spec.durability === "strict" || now - syncedAt >= SYNC_EVERY_MS;
-        if (sync) syncedAt = now;
-        await outbox.checkpoint(batch.cursor, hooks.checkpoint?.(sync) ?? new Map<string, SinkState>());
-        keptAt = now;
-        hooks.committed?.();
-        return true;
-      }
-      async function run(): Promise<void> {
-        try {
-          for (;;) {
-            // Asked before reading: what was settled before the end is read after it.
-            const last = over;
-            if (await take()) continue;
-            if (last) return;
-            await new Promise<void>((resolve) => clock.after(QUIET_MS, resolve));
-          }
-        } catch (error) {
-          reject(error);
-          throw error;
-        }
-      }
-      const done = run();
-      done.catch(() => undefined); // told by `broken` and by `finish`
-      return {
-        broken,
-        async end(): Promise<void> {
-          over = true;
-          await done;
-        },
-      };
-    }
+    const drain = startDrain({ outbox, clock, hooks, strict: spec.durability === "strict" });
 
     return {
       frontier: {
