@@ -122,7 +122,8 @@ export const crawlSpec = z.strictObject({
   }),
   parseTimeout: option(duration(1), 60_000, {
     ...{ group: "scraping", flag: "parse-timeout", value: "D", unit: "ms" },
-    description: "Longest time that a scraper may take for one page in a parse worker; then the worker is replaced and the page tried once more.",
+    description:
+      "Longest time that a scraper may take for one page. A parse worker is then replaced and the page tried once more; in the loop's own thread only a handler that awaits can be given up (retried like one that throws).",
   }),
   cache: option(z.nullable(form(z.union([z.literal("auto"), duration()]), "auto, or a duration such as 1h, 30d, or a number of milliseconds")), null, {
     ...{ group: "scraping", flag: "cache", value: "D|auto", unit: "ms" },

@@ -133,3 +133,20 @@ for (const workers of [0, 1]) {
     assert.ok(grown < 2e6 + pages * 4000, `${pages} pages hold ${grown} bytes`);
   });
 }
+
+test("a handler that awaits for ever is given up, its signal aborted, and the next page goes on", async () => {
+  let signalled = false;
+  const scraper = defineScraper({
+    handlers: {
+      page({ url, signal, item }) {
+        if (url.includes("page")) return new Promise<void>(() => signal.addEventListener("abort", () => (signalled = true)));
+        item({ n: 1 });
+      },
+    },
+  });
+  const { scraping } = await open({ scraper, parseTimeoutMs: 30, concurrency: 1 });
+  const outcome = await scraping.run(scrapeTask(""));
+  assert.deepEqual([outcome, signalled, scraping.full()], [{ kind: "threw", message: "took longer than 30ms", stack: null }, true, false]);
+  assert.equal((await scraping.run({ ...scrapeTask(""), url: "http://shop.test/other" })).kind, "scraped");
+  await scraping[Symbol.asyncDispose]();
+});

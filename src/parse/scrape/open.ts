@@ -58,7 +58,10 @@ export async function openScraping(options: ScrapingOptions): Promise<OpenedScra
   if (workers === 0 || source === null) {
     const module =
       source === null ? await closureModule(options) : source.kind === "file" ? await loadScraper(source.file, source.cwd, own) : await fieldsModule(extract);
-    return { scraping: createInlineScraping(module, { log, maxPending: Math.max(1, options.concurrency) }), itemTypes: module.itemTypes };
+    return {
+      scraping: createInlineScraping(module, { log, maxPending: Math.max(1, options.concurrency), parseTimeoutMs: options.parseTimeoutMs }),
+      itemTypes: module.itemTypes,
+    };
   }
   const { scraping, facts } = await openPool({
     ...{ source, own, workers, log },
