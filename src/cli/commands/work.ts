@@ -5,6 +5,7 @@ import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
 import { spellNumber } from "../progress.ts";
+import { storeAddress } from "../store-address.ts";
 import { logOf, readVerb, usageError, type Verb } from "../verb.ts";
 
 const IDLE = "1s";
@@ -44,13 +45,15 @@ export async function workCommand(argv: readonly string[], io: Io, load: () => P
   const [extra] = alone ? [] : reading.args;
   if (extra !== undefined) throw usageError(extra, "skein work takes no arguments: crawls come from the store");
   const { spec } = reading;
-  if (spec.store === null) throw usageError("--store", "say which store to work for, such as redis://localhost:6379");
+  const store = storeAddress(reading, argv, io.env);
+  if (store === null) throw usageError("--store", "say which store to work for, such as redis://localhost:6379; REDIS_URL names it too");
   const idle = alone ? (reading.args[0] ?? null) : given;
   const exitWhenIdleMs = idle === null ? null : parseDuration(idle);
   if (idle !== null && exitWhenIdleMs === null) throw usageError("--exit-when-idle", `expected a duration such as 10s, got ${JSON.stringify(idle)}`);
+  io.stderr.write(`working for the store at ${store.shown} (${store.from})\n`);
   const { work } = await load();
   const run = work({
-    url: spec.store,
+    url: store.url,
     concurrency: spec.concurrency,
     once: reading.isOn("once"),
     exitWhenIdleMs,

@@ -1,0 +1,53 @@
+/** Where the address of a store comes from, and what is said of it. */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fakeIo } from "../../test/cli/fake-io.ts";
+import { WORK } from "./commands/work.ts";
+import { storeAddress, storeOfContainers } from "./store-address.ts";
+import { readVerb } from "./verb.ts";
+
+const root = mkdtempSync(join(tmpdir(), "skein-store-address-"));
+after(() => rmSync(root, { recursive: true, force: true }));
+
+async function chosen(argv: readonly string[], env: Record<string, string>, config: object | null = null) {
+  const cwd = mkdtempSync(join(root, "cwd-"));
+  if (config !== null) writeFileSync(join(cwd, "skein.config.json"), JSON.stringify(config));
+  const io = fakeIo({ cwd, env });
+  const reading = await readVerb(WORK, argv, io);
+  assert.ok(reading !== null);
+  return storeAddress(reading, argv, env);
+}
+
+test("the flag wins over the variables, skein's own variable over those of containers, and there may be none", async () => {
+  const env = { SKEIN_STORE: "redis://own:1", REDIS_URL: "redis://given:2", REDIS_PORT_6379_TCP_ADDR: "10.0.0.3", REDIS_PORT_6379_TCP_PORT: "3" };
+  const { SKEIN_STORE: _own, ...linked } = env;
+  const { REDIS_URL: _url, ...legacy } = linked;
+  assert.deepEqual(await chosen(["--store=redis://flag:9"], env), { url: "redis://flag:9", from: "--store", shown: "flag:9" });
+  assert.deepEqual(await chosen([], env), { url: "redis://own:1", from: "SKEIN_STORE", shown: "own:1" });
+  assert.deepEqual(await chosen([], linked, { store: "redis://file:4" }), { url: "redis://file:4", from: "the config file", shown: "file:4" });
+  assert.deepEqual(await chosen([], linked), { url: "redis://given:2", from: "REDIS_URL", shown: "given:2" });
+  assert.deepEqual(await chosen([], legacy), { url: "redis://10.0.0.3:3", from: "REDIS_PORT_6379_TCP_ADDR", shown: "10.0.0.3:3" });
+  assert.equal(await chosen([], {}), null);
+});
+
+test("empty variables count as not set, the usual port is known, an IPv6 address is put into brackets", () => {
+  assert.equal(storeOfContainers({ REDIS_URL: "", REDIS_PORT_6379_TCP_ADDR: "" }), null);
+  assert.equal(storeOfContainers({ REDIS_PORT_6379_TCP_PORT: "7000" }), null);
+  assert.equal(storeOfContainers({ REDIS_PORT_6379_TCP_ADDR: "redis" })?.url, "redis://redis:6379");
+  assert.equal(storeOfContainers({ REDIS_PORT_6379_TCP_ADDR: "fd00::2", REDIS_PORT_6379_TCP_PORT: "7000" })?.url, "redis://[fd00::2]:7000");
+});
+
+test("no password is shown, neither of a good address nor of a bad one", () => {
+  for (const url of ["redis://:s3cret@host:6379/2", "rediss://user:s3cret@host:6379", "redis://:s3/cr3t@x@host:6379"]) {
+    const shown = storeOfContainers({ REDIS_URL: url })?.shown;
+    assert.equal(shown, "host:6379");
+  }
+  assert.throws(
+    () => storeOfContainers({ REDIS_URL: "http://:s3cret@host" }),
+    (error: Error) => error.message.startsWith("REDIS_URL: ") && !error.message.includes("s3cret"),
+  );
+  assert.throws(() => storeOfContainers({ REDIS_PORT_6379_TCP_ADDR: "host", REDIS_PORT_6379_TCP_PORT: "many" }), /REDIS_PORT_6379_TCP_ADDR: expected/);
+});
