@@ -41,6 +41,11 @@ export interface JobsOptions {
   readonly world?: AssembleOptions["world"];
 }
 
+export interface HowEnded {
+  readonly state: JobState;
+  readonly finishReason: FinishReason | null;
+}
+
 export interface JobKeeper {
   readonly book: JobBook;
   readonly policy: JobPolicy;
@@ -56,15 +61,15 @@ export interface JobKeeper {
   idleCounts(row: JobRow): JobCounts;
   runOf(id: number): RunningJob | undefined;
   hubOf(id: number): EventHub;
-  /** Writes it down, and tells those who watch of a new state. */
-  change(id: number, to: RowChange): JobRow;
+  /** Writes it down (`waits`: as the book's), and tells those who watch of a new state. */
+  change(id: number, to: RowChange, waits?: boolean): JobRow;
   enqueue(id: number): void;
   dequeue(id: number): void;
   /** Starts what there is room for. */
   pump(): void;
   /** At once, whatever else runs. */
   start(row: JobRow): void;
-  end(row: JobRow, how: { readonly state: JobState; readonly finishReason: FinishReason | null }, more: Pick<JobRow, "detail" | "counts" | "sizes">): JobRow;
+  end(row: JobRow, how: HowEnded, more: Pick<JobRow, "detail" | "counts" | "sizes">): JobRow;
   /** A job that does not run, with its files. */
   remove(id: number): Promise<void>;
   close(): Promise<void>;
@@ -136,8 +141,8 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     return made;
   }
 
-  function change(id: number, to: RowChange): JobRow {
-    const row = book.change(id, to);
+  function change(id: number, to: RowChange, waits = true): JobRow {
+    const row = book.change(id, to, waits);
     if (to.state !== undefined) hubOf(id).emit({ kind: "state", state: row.state, finishReason: row.finishReason });
     return row;
   }
@@ -177,7 +182,7 @@ export function openKeeper(options: JobsOptions): JobKeeper {
 
   function start(before: JobRow): void {
     const { id } = before;
-    const row = change(id, { state: before.wish === null ? "running" : "stopping", startedAt: before.startedAt ?? clock.epoch() });
+    const row = change(id, { state: before.wish === null ? "running" : "stopping", startedAt: before.startedAt ?? clock.epoch() }, false);
     let spec: CrawlSpec;
     try {
       spec = crawlSpecOf(specOf(row), dirOf(id), policy);
@@ -236,7 +241,7 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     }
     if (ending.kind === "failed") log("error", "job failed", { job: id, why: wordsOf(ending.error) });
     try {
-      end(row, stateAfter(row, ending), { detail: ending.detail, counts: ending.counts, sizes });
+      end(row, stateAfter(row, ending), { detail: ending.detail, counts: ending.counts, sizes }, false);
     } catch (error) {
       // A full disk, most likely. Its state says how it ended, should this process die first.
       log("error", "the end of a job cannot be noted", { job: id, why: wordsOf(error) });
@@ -246,12 +251,12 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     pump();
   }
 
-  function end(row: JobRow, how: { state: JobState; finishReason: FinishReason | null }, more: Pick<JobRow, "detail" | "counts" | "sizes">): JobRow {
+  function end(row: JobRow, how: HowEnded, more: Pick<JobRow, "detail" | "counts" | "sizes">, waits = true): JobRow {
     const spec = JSON.stringify(shownSpec(specOf(row)));
     const hub = hubOf(row.id);
     // The counts go first: who sees the end has seen them.
     if (more.counts !== null) hub.emit({ kind: "counts", counts: more.counts });
-    const after = change(row.id, { ...how, ...more, spec, endedAt: clock.epoch(), wish: null });
+    const after = change(row.id, { ...how, ...more, spec, endedAt: clock.epoch(), wish: null }, waits);
     hub.end();
     hubs.delete(row.id);
     log("info", "job ended", { job: row.id, state: how.state });

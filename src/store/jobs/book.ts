@@ -50,7 +50,8 @@ export interface JobBook {
   /** `beside`: in the same step, told the new id; what it throws leaves the book as it was. */
   add(row: NewRow, key: { readonly key: string; readonly fingerprint: string } | null, beside: (id: number) => void): JobRow;
   get(id: number): JobRow | null;
-  change(id: number, change: RowChange): JobRow;
+  /** `waits`: until it is on the disk. What a job's own state says too need not be: a power cut that takes it has it found out again. */
+  change(id: number, change: RowChange, waits?: boolean): JobRow;
   /** The row and its key. */
   remove(id: number): void;
   keyed(key: string): { readonly fingerprint: string; readonly id: number } | null;
@@ -128,7 +129,7 @@ function openDatabase(dir: string): DatabaseSync {
   try {
     // What is kept here is secret in part: headers of jobs that have not ended.
     chmodSync(path, 0o600);
-    // Few writes, each of which somebody relies on: a number that was given out must not come again after a power cut.
+    // Most writes somebody relies on: a number that was given out must not come again after a power cut.
     db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     const id = Object.values(db.prepare("PRAGMA application_id").get() ?? {})[0];
     const version = Object.values(db.prepare("PRAGMA user_version").get() ?? {})[0];
@@ -185,6 +186,16 @@ function bookOf(dir: string, db: DatabaseSync, lock: DatabaseSync): JobBook {
     }
   }
 
+  /** The process may die now, as ever; only a power cut may take what is written. */
+  function unsynced(run: () => void): void {
+    db.exec("PRAGMA synchronous = NORMAL");
+    try {
+      run();
+    } finally {
+      db.exec("PRAGMA synchronous = FULL");
+    }
+  }
+
   /** Rows of jobs that have not ended are asked for again and again. */
   const kept = new Map<number, JobRow>();
   function keep(row: JobRow): JobRow {
@@ -221,15 +232,14 @@ function bookOf(dir: string, db: DatabaseSync, lock: DatabaseSync): JobBook {
       return keep(row);
     },
     get,
-    change(id, change) {
+    change(id, change, waits = true) {
       const before = get(id);
       if (before === null) throw new CrawlError("internal", `there is no job ${id}`);
       const names = Object.keys(change);
-      write(() =>
-        db
-          .prepare(`UPDATE job SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE id = ?`)
-          .run(...names.map((name) => column(name, Reflect.get(change, name))), id),
-      );
+      const update = db.prepare(`UPDATE job SET ${names.map((name) => `${name} = ?`).join(", ")} WHERE id = ?`);
+      const put = () => write(() => update.run(...names.map((name) => column(name, Reflect.get(change, name))), id));
+      if (waits) put();
+      else unsynced(put);
       return keep({ ...before, ...change });
     },
     remove(id) {

@@ -128,7 +128,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
   let trying = false;
   let dead: unknown = null;
   let lastCommitAt = -Infinity;
-  let lastSyncAt = -Infinity;
+  let lastSyncAt = openedAt;
   const elapsedMs = (): number => elapsedBefore + clock.now() - openedAt;
 
   function die(error: unknown): never {
