@@ -52,10 +52,23 @@ export interface AssembleOptions {
   readonly sameCrawl?: boolean;
   /** Opens the frontier of a crawl that others created: this process works on it, and writes nothing. */
   readonly joins?: (config: FrontierConfig, siteOf: (host: string) => string) => Promise<Frontier>;
+  /** Opens a crawl that lives elsewhere than its spec says: that of a job, in the store of its service. */
+  readonly opens?: (input: OpenInput, hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void) => Promise<OpenedStore & { readonly seed: FingerprintSeed }>;
   /** A folder in which an interrupted crawl in memory is kept, so that it can be resumed. */
   readonly rescueTo?: string;
   /** Tests replace the world: time, chance, the web, and where a durable step may be interrupted. */
   readonly world?: Partial<Pick<Parts, "clock" | "random" | "openFetcher"> & { readonly passing: (point: FaultPoint) => void }>;
+}
+
+/** What a store is opened with. */
+export interface OpenInput {
+  readonly spec: CrawlSpec;
+  readonly config: FrontierConfig;
+  readonly clock: Parts["clock"];
+  readonly siteOf: (host: string) => string;
+  /** Of the program. */
+  readonly sinks: readonly (Sink | BatchSink)[];
+  readonly items: ItemOutputs;
 }
 
 export interface SharedParts {
@@ -218,6 +231,12 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     return opened;
   }
 
+  async function openBy(opening: ReturnType<NonNullable<AssembleOptions["opens"]>>): Promise<OpenedStore> {
+    const opened = await opening;
+    fingerprintSeed = opened.seed;
+    return opened;
+  }
+
   async function join(open: NonNullable<AssembleOptions["joins"]>): Promise<OpenedStore> {
     const frontier = await open(config, site.siteOf);
     fingerprintSeed = frontier.seed;
@@ -231,6 +250,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     items: ItemOutputs,
   ): Promise<OpenedStore> {
     if (options.joins !== undefined) return join(options.joins);
+    if (options.opens !== undefined) return openBy(options.opens({ spec, config, clock, siteOf: site.siteOf, sinks: own, items }, hooks, use));
     if (spec.store !== null) return openInStore(spec.store, hooks, use, own, items);
     return spec.stateDir === null ? openInMemory(hooks, use, own, items) : openInDirectory(spec.stateDir, hooks, use, own, items);
   }

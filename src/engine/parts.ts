@@ -85,6 +85,10 @@ export interface OpenedStore {
   readonly broken?: Promise<never>;
   /** Other processes work on the same crawl: what they settle and change is looked at now and then. */
   readonly shared?: true;
+  /** It goes on without this process: an interruption leaves it, and stops nothing. */
+  readonly goesOn?: true;
+  /** This process takes no requests of it. */
+  readonly looksOn?: boolean;
   /** One of the sinks; null: no visits are kept. */
   readonly visits: (VisitBook & { whole(): void }) | null;
   readonly elapsedBeforeMs: number;

@@ -23,6 +23,8 @@ const MAX_CLAIM = 128;
 const BUSY = 4;
 const GOOD_BATCH = 16;
 const PUT_OFF_ROUNDS = 4;
+/** Who looks on asks so often. */
+const LOOK_MS = 250;
 
 export interface LoopView {
   readonly inFlight: number;
@@ -37,8 +39,8 @@ export interface Loop {
   /** Resolves when the frontier is drained or the crawl was stopped and everything in flight is settled. Rejects when we fail. */
   readonly done: Promise<void>;
   stop(mode: StopMode): Promise<void>;
-  /** Claims no more and ends when what is held is settled; the crawl goes on elsewhere. */
-  leave(): void;
+  /** Claims no more and ends when what is held is settled, or with `abort` handed back; the crawl goes on elsewhere. */
+  leave(abort?: boolean): void;
   /** Something changed outside: claim again. */
   wake(): void;
   view(): LoopView;
@@ -55,6 +57,8 @@ export interface LoopInput {
   readonly gate: Gate;
   /** Most requests in flight now; by default the spec's. */
   readonly concurrency?: () => number;
+  /** Takes nothing: it only waits for the end that others bring about. */
+  readonly looksOn?: boolean;
   /** Leaves after the first claim that gave something. */
   readonly once?: boolean;
   readonly afterSettle: () => FinishReason | null;
@@ -237,8 +241,9 @@ export function startLoop(input: LoopInput): Loop {
   /** One claim; answers how long to wait, 0 for "again at once", null when all is done. */
   async function claimOnce(): Promise<number | null> {
     if (leaving) return inFlight.size === 0 && pages.length === 0 ? null : Infinity;
-    const free = Math.min((input.concurrency?.() ?? spec.concurrency) - (inFlight.size - reading), MAX_CLAIM);
-    if (free <= 0) {
+    const looksOn = input.looksOn === true;
+    const free = looksOn ? 0 : Math.min((input.concurrency?.() ?? spec.concurrency) - (inFlight.size - reading), MAX_CLAIM);
+    if (free <= 0 && !looksOn) {
       waitingFor = null;
       return Infinity;
     }
@@ -266,7 +271,7 @@ export function startLoop(input: LoopInput): Loop {
       }
       case "wait":
         waitingFor = claim.cause;
-        return claim.waitMs;
+        return looksOn ? Math.max(LOOK_MS, claim.waitMs) : claim.waitMs;
       case "held":
         waitingFor = claim.why === "outbox-full" ? "output" : "paused";
         return 1_000;
@@ -312,8 +317,9 @@ export function startLoop(input: LoopInput): Loop {
       if (mode === "now") abortAll();
       wake();
     },
-    leave() {
+    leave(abort = false) {
       leaving = true;
+      if (abort) abortAll();
       wake();
     },
     wake,
