@@ -121,7 +121,10 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     auth: new Map(Object.entries(spec.auth)),
     movedSeeds: [] as string[],
     guessed: new Set<string>(),
+    onGrowth: null,
   };
+  /** The loops run in threads of their own: this one fetches and reads nothing. */
+  const threaded = spec.threads > 1 && options.joins === undefined;
   const seed = crypto.getRandomValues(new Int32Array(4));
   /** A state directory brings its own. */
   let fingerprintSeed: FingerprintSeed = [seed[0]!, seed[1]!, seed[2]!, seed[3]!];
@@ -266,7 +269,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
 
   async function openCached(): Promise<Fetcher> {
     const [{ cachedFetcher }, fetcher] = await Promise.all([import("./cached.ts"), openFetcher()]);
-    cached = cachedFetcher(fetcher, spec, requestOptions, clock);
+    cached = cachedFetcher(fetcher, { spec, options: requestOptions, clock, log });
     return cached.fetcher;
   }
 
@@ -292,9 +295,14 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
       return opened;
     },
-    openFetcher: spec.cache === null && !spec.offline ? openFetcher : openCached,
+    openFetcher: threaded ? noFetcher : spec.cache === null && !spec.offline ? openFetcher : openCached,
+    loadLoops: threaded ? async () => (await import("./threads.ts")).createLoops({ cwd: options.cwd ?? process.cwd() }) : null,
     identity,
   };
+}
+
+async function noFetcher(): Promise<Fetcher> {
+  return { fetch: async () => assertNever(undefined as never), abort: () => undefined, abortAll: () => undefined, [Symbol.asyncDispose]: async () => undefined }; // nobody calls it
 }
 
 function fetcherOptions(spec: CrawlSpec, userAgent: string) {
@@ -342,7 +350,7 @@ function trapsOf(spec: CrawlSpec, startedAt: EpochMs, siteOf: (host: string) => 
 }
 
 /** The user's scraper: a module, a closure, or selectors. Loaded before the first request, so that a mistake in it ends the crawl at its start. Null: there is none. */
-function scrapingOf(spec: CrawlSpec, { scrape, scraper, cwd }: AssembleOptions, log: Logger): { open(): Promise<OpenedScraping> } | null {
+function scrapingOf(spec: CrawlSpec, { scrape, scraper, cwd, joins }: AssembleOptions, log: Logger): { open(): Promise<OpenedScraping> } | null {
   const given = [spec.scraper !== null, scrape !== undefined, scraper !== undefined, Object.keys(spec.extract).length > 0].filter(Boolean).length;
   if (given === 0 && spec.stopWhen.length > 0) {
     const message = "looks at items, and nothing gives any: give a scraper module (-s), or fields to extract (-e)";
@@ -363,7 +371,8 @@ function scrapingOf(spec: CrawlSpec, { scrape, scraper, cwd }: AssembleOptions, 
           scraper: scraper ?? null,
           extract: spec.extract,
           cwd: cwd ?? process.cwd(),
-          workers: spec.parseWorkers,
+          // With several loops they have the parse workers; here only what the module says of itself is asked for.
+          workers: spec.threads > 1 && joins === undefined ? 0 : spec.parseWorkers,
           parseTimeoutMs: spec.parseTimeout,
           concurrency: spec.concurrency,
           log,

@@ -44,18 +44,17 @@ interface Joined {
 }
 
 /** The spec as its creator stored it, under this worker's own rules. */
-function specOf(text: string, scraper: string | null, { operator }: WorkOptions): CrawlSpec {
+function specOf(text: string, scraper: string | null, { operator, url }: WorkOptions): CrawlSpec {
   const spec = parseSpec(JSON.parse(text));
   const nothing = {
     stateDir: null,
-    store: null,
+    // Where the cache lies.
+    store: url,
     outputs: [],
     pagesFile: null,
     skippedFile: null,
     changesFile: null,
     cookies: null,
-    cache: null,
-    offline: false,
   };
   return { ...spec, ...nothing, ...operator, scraper, incremental: false };
 }

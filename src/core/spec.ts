@@ -129,9 +129,9 @@ export const crawlSpec = z.strictObject({
     ...{ group: "scraping", flag: "cache", value: "D|auto", unit: "ms" },
     description: "Keep responses and serve them again for this long, or auto: as long as they say themselves (RFC 9111).",
   }),
-  cacheSize: option(size(1), 10_000_000_000, {
+  cacheSize: option(z.nullable(size(1)), null, {
     ...{ group: "scraping", flag: "cache-size", value: "S", unit: "bytes" },
-    description: "Most bytes that the cache takes on the disk; the oldest responses go first.",
+    description: "Most bytes that the cache takes, the oldest responses going first; 10GB on the disk and 1GB in a store unless given.",
   }),
   offline: option(form(z.boolean(), "true or false"), false, {
     ...{ group: "scraping", flag: "offline" },
@@ -169,6 +169,10 @@ export const crawlSpec = z.strictObject({
   concurrency: option(count(1, 10_000), 64, {
     ...{ group: "politeness", flag: "concurrency", short: "c", value: "N", unit: "requests", job: true },
     description: "Most requests in flight.",
+  }),
+  threads: option(count(1, 64), 1, {
+    ...{ group: "politeness", flag: "threads", value: "N", unit: "threads" },
+    description: "Whole loops, fetching and parsing, in so many threads that share the crawl and its concurrency.",
   }),
   perHost: z.prefault(
     z.strictObject({
@@ -361,6 +365,11 @@ function needed(spec: CrawlSpec): OptionProblem[] {
     problems.push({ option: "store", message: "a crawl lives in a store or in a state directory: leave one of --store and --state out" });
   if (spec.incremental && spec.stateDir === null)
     problems.push({ option: "incremental", message: "needs a state directory that holds the last run: give --state DIR (stateDir) too" });
+  // A file that one thread writes: of a store every thread has a connection.
+  if (spec.threads > 1 && spec.store === null)
+    for (const option of ["cache", "offline", "incremental"] as const)
+      if (spec[option] !== null && spec[option] !== false)
+        problems.push({ option, message: "stored pages have one reader and writer, and several threads cannot share it: leave this out, or give --threads 1" });
   const last = spec.stopWhen.find((rule) => parseStopRule(rule)?.value.kind === "last");
   if (last !== undefined && spec.stateDir === null && spec.store === null)
     problems.push({

@@ -8,6 +8,8 @@ export interface RedisAddress {
   readonly password: string | null;
   readonly db: number;
   readonly tls: boolean;
+  /** First part of every key; null: the usual one. */
+  readonly prefix: string | null;
   /** Sentinels that know where the master is; null: the server itself is given. */
   readonly sentinels: { readonly nodes: readonly { readonly host: string; readonly port: number }[]; readonly name: string } | null;
   /** Host and port, for messages. */
@@ -44,25 +46,32 @@ function databaseOf(text: string | undefined): number {
   return Number(text);
 }
 
+function prefixOf(query: string | undefined): string | null {
+  if (query === undefined) return null;
+  const name = /^prefix=([\w.:-]{1,64})$/.exec(query)?.[1];
+  return name ?? fail("after ? the store's URL takes prefix=NAME only, of up to 64 letters, digits and . : _ -");
+}
+
 /**
- * `redis://[user:password@]host[:port][/db]`, `rediss://…` over TLS (certificate and name are checked), and
+ * `redis://[user:password@]host[:port][/db][?prefix=NAME]`, `rediss://…` over TLS (certificate and name are checked), and
  * `redis+sentinel://[user:password@]host[:port],host[:port]…/name[/db]` (`rediss+sentinel://` with TLS to the master and the sentinels).
  * Throws `invalid-options`; messages never hold the password.
  */
 export function parseRedisUrl(url: string): RedisAddress {
   const scheme = SCHEME.exec(url)?.[1];
   if (scheme === undefined) fail("a store is redis://host:port/db, rediss://… or redis+sentinel://host,host/name/db");
-  const rest = url.slice(scheme.length + 3);
+  const [rest = "", query, ...more] = url.slice(scheme.length + 3).split("?");
   const slash = rest.indexOf("/");
   const authority = slash < 0 ? rest : rest.slice(0, slash);
   const path = slash < 0 ? [] : rest.slice(slash + 1).split("/");
-  if (/[?#]/.test(rest)) fail("the store's URL takes no query and no fragment");
+  if (more.length > 0 || /#/.test(url)) fail("the store's URL takes one ? and no #: both are percent-encoded in names and passwords");
   const at = authority.lastIndexOf("@");
   const [user, ...password] = at < 0 ? [""] : authority.slice(0, at).split(":");
   const common = {
     username: user === undefined || user === "" ? null : decode(user),
     password: password.length === 0 ? null : decode(password.join(":")),
     tls: scheme.startsWith("rediss"),
+    prefix: prefixOf(query),
   };
   const hosts = authority.slice(at + 1);
   if (scheme.endsWith("+sentinel")) {

@@ -4,10 +4,10 @@ import { CrawlError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { parseRedisUrl, type RedisAddress } from "./address.ts";
 import { type ScriptName, scriptOf } from "./scripts.ts";
-import { askForRewrite, checkServer, type ServerView } from "./server.ts";
+import { askForRewrite, checkServer, checkVersion, type ServerView } from "./server.ts";
 
 export interface ConnectOptions {
-  /** First part of every key, in braces; `skein`. */
+  /** First part of every key, in braces; that of the URL, or else `skein`. */
   readonly prefix?: string;
   /** How long the first connection is waited for, in ms; 60,000. */
   readonly startWithinMs?: number;
@@ -35,6 +35,8 @@ export interface Link {
   script(name: ScriptName, keys: readonly string[], args: Args | (() => Args)): Promise<unknown>;
   /** The last word of something that is closed: tried for a short while only. False: it did not get through, and what it would have said comes out by itself. */
   parting(name: ScriptName, keys: readonly string[], args: Args): Promise<boolean>;
+  /** A write that nothing depends on: a server without room is not waited for, an outage only briefly. Answers why it was not taken; null: it was. */
+  offer(name: ScriptName, keys: readonly string[], args: Args): Promise<string | null>;
   /** A command that may be sent twice. Binary answers. */
   command(name: string, ...args: (string | Buffer | number)[]): Promise<unknown>;
   /** Calls back with what is published; answers what ends it. */
@@ -48,13 +50,18 @@ const LONGEST_PAUSE_MS = 2_000;
 const SAY_AFTER_MS = 1_000;
 const SAY_AGAIN_MS = 30_000;
 const PARTING_MS = 2_000;
+const OFFER_MS = 2_000;
 
-/** The server says no for now. OOM and MISCONF: it takes no writes; the others: it starts, or is no master (any more). */
+/** The server takes no writes. */
+const NO_ROOM = /^(OOM|MISCONF|NOREPLICAS)\b/;
+/** The server says no for now: it has no room, starts, or is no master (any more). */
 const PASSING = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|UNBLOCKED)\b/;
 const REFUSED = /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password|ERR Client sent AUTH)/;
 
 const isReply = (error: unknown): error is Error => error instanceof Error && error.name === "ReplyError";
-const wordOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** Up to 6.2 what a command says within a script comes with the script's own words before it. */
+const WITHIN_SCRIPT = /^ERR Error running script .*?: -?(?=(?:OOM|MISCONF|NOREPLICAS|READONLY|NOPERM) )/;
+const wordOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).replace(WITHIN_SCRIPT, "");
 
 function clientOptions(address: RedisAddress, { answerWithinMs = 15_000, ca }: ConnectOptions) {
   const tls = ca === undefined ? {} : { ca };
@@ -85,12 +92,7 @@ function clientOptions(address: RedisAddress, { answerWithinMs = 15_000, ca }: C
 /** Rejects with `store-unreachable` (bad password, no answer within the bound), or `invalid-options` for a server that must not be used. */
 export async function connectRedis(url: string, options: ConnectOptions): Promise<Link> {
   const address = parseRedisUrl(url);
-  const prefix = options.prefix ?? "skein";
-  if (!/^[\w.:-]{1,64}$/.test(prefix)) {
-    throw new CrawlError("invalid-options", `a key prefix is letters, digits and . : _ -, not ${prefix}`, {
-      problems: [{ option: "store.prefix", message: "letters, digits and . : _ -" }],
-    });
-  }
+  const prefix = options.prefix ?? address.prefix ?? "skein";
   const {
     default: { Redis: Client },
   } = await import("ioredis");
@@ -125,6 +127,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
 
   async function check(): Promise<void> {
     const view = await checkServer(client, address, log);
+    await checkVersion(client, address, tag);
     await askForRewrite(client, { view, tag, log });
     server = view;
   }
@@ -172,7 +175,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     if (/^READONLY/.test(word)) client.disconnect(true);
   }
 
-  async function attempt<T>(call: () => Promise<T>, boundMs: number): Promise<T> {
+  async function attempt<T>(call: () => Promise<T>, boundMs: number, waitsForRoom = true): Promise<T> {
     const begun = performance.now();
     let pauseMs = FIRST_PAUSE_MS;
     for (;;) {
@@ -187,7 +190,8 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
         return answer;
       } catch (error) {
         judge(error);
-        const why = isReply(error) ? error.message : lastTrouble;
+        const why = isReply(error) ? wordOf(error) : lastTrouble;
+        if (!waitsForRoom && NO_ROOM.test(why)) throw unreachable(`takes no writes: ${why}`, error);
         if (performance.now() - begun >= boundMs) throw unreachable(`did not answer within ${Math.round(boundMs / 1_000)} s: ${why}`, error);
         if (performance.now() - begun >= Math.min(SAY_AFTER_MS, boundMs / 4)) say(why);
         await pause(Math.min(pauseMs * (0.5 + Math.random() / 2), Math.max(1, boundMs - (performance.now() - begun))));
@@ -239,6 +243,15 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
       } catch (error) {
         log("debug", "the store was not told of an end", { store: address.shown, why: wordOf(error) });
         return false;
+      }
+    },
+    async offer(name, keys, args) {
+      try {
+        await attempt(() => send(name, keys, args), OFFER_MS, false);
+        return null;
+      } catch (error) {
+        if (!(error instanceof CrawlError) || error.code !== "store-unreachable") throw error;
+        return error.cause instanceof Error && isReply(error.cause) ? wordOf(error.cause) : error.message;
       }
     },
     command: (name, ...args) => attempt(() => client.callBuffer(name, args), waitMs),

@@ -16,6 +16,8 @@ export interface ServerView {
   readonly usedMemory: number;
 }
 
+/** Of what lies in a store: raised whenever scripts of another version would misread it. */
+export const STORE_VERSION = 1;
 const LEAST: readonly [number, number] = [6, 2];
 
 function fieldsOf(info: string): ReadonlyMap<string, string> {
@@ -89,4 +91,19 @@ export async function askForRewrite(client: Redis, of: { readonly view: ServerVi
     // One is under way, the server is full, or a hosted server does not allow it; the next connection asks again.
     log("debug", "no rewrite of the append-only file", { why: error instanceof Error ? error.message : String(error) });
   }
+}
+
+/** A store says in `:version` how it is laid out. Throws `invalid-options` for one that this program would misread; a store without a word is marked as ours. */
+export async function checkVersion(client: Redis, address: RedisAddress, tag: string): Promise<void> {
+  const key = `${tag}:version`;
+  const version = await client.get(key);
+  if (version === String(STORE_VERSION)) return;
+  if (version === null) {
+    // A server without room says so at the first step; a replica has its master's word.
+    await client.set(key, STORE_VERSION, "NX").catch(() => undefined);
+    return;
+  }
+  const newer = Number(version) > STORE_VERSION ? "a newer" : "another";
+  const rest = `(store version ${version}; this one knows ${STORE_VERSION}). Use that version, or another ?prefix=NAME`;
+  refuse(address, `holds crawls of ${newer} version of this program under ${tag} ${rest}`);
 }
