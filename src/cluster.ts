@@ -8,6 +8,7 @@ import type { BatchSink, Sink } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import { startDrain } from "./drain.ts";
 import type { OpenedStore } from "./engine/parts.ts";
+import { startPulse } from "./pulse.ts";
 import { decideResume, type FoundRun, forbiddenChanges } from "./rules/resume.ts";
 import { type ItemOutputs, openSinks } from "./sinks/open.ts";
 import { openOwnSinks } from "./sinks/own.ts";
@@ -104,7 +105,9 @@ export async function openShared(
     const given = await openOwnSinks(input.sinks, { id: `crawl-${id}`, clock, durable: null });
     const sinks = [...files, ...given.sinks];
     use(sinks);
-    const frontier = await openRedisFrontier(config, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
+    const pulse = startPulse(link, { kind: "crawl", clock });
+    const opened = await openRedisFrontier(config, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
+    const frontier = pulse.watch(id, opened, () => spec.concurrency);
     if (resumed) {
       await link.script("control", [link.tag, `${link.tag}:${id}`], ["", "0", "reopen", ""]);
       await frontier.setPageLimit(spec.limits.pages);
@@ -119,6 +122,7 @@ export async function openShared(
           await drain.end().catch(() => undefined); // told by `finish`, or by the failure that led here
           await frontier[Symbol.asyncDispose]();
           await outbox[Symbol.asyncDispose]();
+          await pulse.close();
           await link.close();
         },
       },

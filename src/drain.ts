@@ -48,7 +48,8 @@ export function startDrain({ outbox, clock, hooks, strict }: DrainInput): Drain 
     hooks.write(batch.outputs);
     const sync = strict || now - syncedAt >= SYNC_EVERY_MS;
     if (sync) syncedAt = now;
-    await outbox.checkpoint(batch.cursor, hooks.checkpoint?.(sync) ?? new Map<string, SinkState>());
+    // Files of other writers keep their places: whoever goes on with them finds where they end.
+    await outbox.checkpoint(batch.cursor, new Map([...outbox.states, ...(hooks.checkpoint?.(sync) ?? new Map<string, SinkState>())]));
     keptAt = now;
     hooks.committed?.();
     return true;

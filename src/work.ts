@@ -7,6 +7,7 @@ import { type Clock, realClock } from "./core/clock.ts";
 import type { Logger } from "./core/log.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import { startWorker, type WorkerRun } from "./engine/worker.ts";
+import { type Pulse, startPulse } from "./pulse.ts";
 import { admitSeed } from "./rules/admit.ts";
 import { connectRedis, type Link } from "./store/redis/connect.ts";
 import { createCrawls } from "./store/redis/crawls.ts";
@@ -72,7 +73,7 @@ export function work(options: WorkOptions): WorkRun {
   const active = (): number => [...joined.values()].filter(({ over }) => !over).length;
   const share = (): number => Math.max(1, Math.floor(options.concurrency / Math.max(1, active())));
 
-  async function joinCrawl(link: Link, id: number, info: ReadonlyMap<string, string>): Promise<void> {
+  async function joinCrawl({ link, pulse }: { link: Link; pulse: Pulse }, id: number, info: ReadonlyMap<string, string>): Promise<void> {
     const named = info.get("scraper");
     const scraper = named === undefined ? null : join(options.scrapersDir ?? "", basename(named));
     if (scraper !== null && (options.scrapersDir === null || !existsSync(scraper))) {
@@ -83,7 +84,10 @@ export function work(options: WorkOptions): WorkRun {
     const spec = specOf(info.get("spec") ?? "{}", scraper, options);
     const parts = assemble(spec, {
       log,
-      joins: (config, siteOf) => openRedisFrontier({ ...config, ...SHARED_LEASES }, { link, id, siteOf, onControl: () => undefined }),
+      async joins(config, siteOf) {
+        const frontier = await openRedisFrontier({ ...config, ...SHARED_LEASES }, { link, id, siteOf, onControl: () => undefined });
+        return pulse.watch(id, frontier, share);
+      },
     });
     for (const seed of Array.isArray(spec.seeds) ? spec.seeds : []) {
       const verdict = admitSeed(String(seed), [0, 0, 0, 0], spec.defaultScheme ?? "try-both");
@@ -117,6 +121,7 @@ export function work(options: WorkOptions): WorkRun {
 
   async function run(): Promise<{ crawls: number; requests: number }> {
     const link = await connectRedis(options.url, { log, startWithinMs: options.startWithinMs ?? 60_000 });
+    const pulse = startPulse(link, { kind: "work", clock });
     try {
       const book = createCrawls(link);
       let idleSince = clock.now();
@@ -124,7 +129,7 @@ export function work(options: WorkOptions): WorkRun {
         for (const id of await book.live()) {
           if (joined.has(id) || passedOver.has(id) || leaving) continue;
           const crawl = await book.get(id);
-          if (crawl !== null && !crawl.completed) await joinCrawl(link, id, crawl.info);
+          if (crawl !== null && !crawl.completed) await joinCrawl({ link, pulse }, id, crawl.info);
         }
         if (options.once && joined.size > 0) break;
         if (active() > 0) idleSince = clock.now();
@@ -140,6 +145,7 @@ export function work(options: WorkOptions): WorkRun {
       await Promise.allSettled([...joined.values()].map(({ run: one }) => one.done));
       return { crawls, requests };
     } finally {
+      await pulse.close();
       await link.close();
     }
   }

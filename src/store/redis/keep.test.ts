@@ -253,9 +253,9 @@ test("the cache stays below its size, the oldest going first, and keeps nothing 
 
 test("a store tells of its workers and its health", { skip: skipRedis }, async () => {
   await using store = await openRedisStore(server.url, { log: silentLog, prefix: "whole" });
-  await store.workers.sayAlive({ id: "w1", host: "box", pid: 7, since: 1, pages: 3 });
+  await store.workers.sayAlive({ id: "w1", host: "box", pid: 7, kind: "work", ageMs: 1, shares: [] });
   const [worker] = await store.workers.list();
-  assert.deepEqual([worker?.id, worker?.host, worker?.pages], ["w1", "box", 3]);
+  assert.deepEqual([worker?.id, worker?.host, worker?.kind], ["w1", "box", "work"]);
   await store.workers.sayGone("w1");
   assert.deepEqual(await store.workers.list(), []);
   const health = await store.health();

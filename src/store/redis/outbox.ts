@@ -1,5 +1,6 @@
 /** The drain of a crawl's outbox: outputs in settle order, from after the last checkpoint, for one owner at a time. Writing them to sinks is its caller's affair. */
 import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
 import { CrawlError } from "../../core/errors.ts";
 import type { FrontierHooks } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
@@ -31,19 +32,44 @@ export interface OutboxOptions {
   readonly crashed: FrontierHooks["crashed"];
   /** An owner that has died is followed by another after so long; 15,000. */
   readonly leaseMs?: number;
+  /** Which command it is, for those who ask who writes; `crawl`. */
+  readonly kind?: string;
+}
+
+/** Who writes what comes out of a crawl. */
+export interface OutboxOwner {
+  readonly kind: string;
+  readonly host: string;
+  readonly pid: number;
+  /** Ms until its hold ends, unless it is renewed. */
+  readonly leftMs: number;
+}
+
+/** Null: nobody writes now. */
+export async function outboxOwner(link: Link, id: number): Promise<OutboxOwner | null> {
+  const key = `${link.tag}:${id}:own`;
+  const [token, left] = await Promise.all([link.command("GET", key), link.command("PTTL", key)]);
+  if (token === null) return null;
+  const [kind = "", host = "", pid = ""] = String(token).split("|");
+  return { kind, host, pid: Number(pid), leftMs: Math.max(0, Number(left)) };
 }
 
 /** Rejects with `state-held` while another drain holds the crawl's outbox. */
 export async function openOutbox(link: Link, id: number, options: OutboxOptions): Promise<Outbox> {
   const keys = [link.tag, `${link.tag}:${id}`] as const;
-  const token = randomBytes(12).toString("base64url");
+  const token = [options.kind ?? "crawl", hostname(), process.pid, randomBytes(12).toString("base64url")].join("|");
   const leaseMs = String(options.leaseMs ?? 15_000);
   const run = async (what: string, ...more: readonly string[]): Promise<readonly unknown[]> =>
     (await link.script("checkpoint", keys, ["", "0", what, token, leaseMs, ...more])) as unknown[]; // checkpoint.lua
-  const heldError = (): CrawlError => new CrawlError("state-held", `the outputs of crawl ${id} are being written by another process`);
+  async function heldError(): Promise<CrawlError> {
+    const owner = await outboxOwner(link, id);
+    const who = owner === null ? "another process" : `skein ${owner.kind} (process ${owner.pid} on ${owner.host})`;
+    const until = owner === null ? "" : `; if it has died its hold ends within ${Math.ceil(owner.leftMs / 1_000)} s`;
+    return new CrawlError("state-held", `the outputs of crawl ${id} are being written by ${who}${until}`);
+  }
 
   const [owned, at, saved] = await run("own");
-  if (owned !== 1) throw heldError();
+  if (owned !== 1) throw await heldError();
   let cursor = String(at);
   const states = new Map(Object.entries(JSON.parse(String(saved)) as Record<string, SinkState>)); // written by checkpoint
 
@@ -51,7 +77,7 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
 
   async function demand(what: string, ...more: readonly string[]): Promise<void> {
     const [kept] = await run(what, ...more);
-    if (kept !== 1) throw heldError();
+    if (kept !== 1) throw await heldError();
   }
 
   return {

@@ -1,46 +1,64 @@
-/** Who works on a store: each worker says so every few seconds, and is forgotten when it no longer does. For status only: nothing depends on it. */
+/** Who works on a store: each process says so every few seconds, and is forgotten when it no longer does. For status and explain only: nothing depends on it. */
 import type { Link } from "./connect.ts";
 
-export interface WorkerView {
+/** What a process does for one crawl. */
+export interface WorkerShare {
+  readonly crawl: number;
+  readonly inFlight: number;
+  /** Requests that it was given since it joined. */
+  readonly taken: number;
+  /** Over the last beats; null: too early to tell. */
+  readonly pagesPerSecond: number | null;
+  /** What keeps it from going faster, as in a crawl's status. */
+  readonly limitedBy: string;
+  /** First characters of the tokens that it holds. */
+  readonly claims: readonly string[];
+}
+
+export interface WorkerSelf {
   readonly id: string;
   readonly host: string;
   readonly pid: number;
-  /** Epoch ms by the worker's own clock. */
-  readonly since: number;
-  readonly pages: number;
+  /** Which command it is. */
+  readonly kind: string;
+  /** Ms since it came. */
+  readonly ageMs: number;
+  readonly shares: readonly WorkerShare[];
+}
+
+export interface WorkerView extends WorkerSelf {
   /** Ms since it was last heard of, by the store's clock. */
   readonly silentMs: number;
 }
 
-export type WorkerSelf = Omit<WorkerView, "silentMs">;
-
 const FORGOTTEN_MS = 60_000;
 
-async function nowMs(link: Link): Promise<number> {
-  const [seconds, micros] = (await link.command("TIME")) as [Buffer, Buffer]; // TIME
-  return Number(seconds.toString()) * 1_000 + Number(micros.toString()) / 1_000;
-}
+const keyOf = (link: Link, id: string): string => `${link.tag}:worker:${id}`;
 
-/** To be called every few seconds. */
+/** To be called every few seconds: two commands. The store's clock decides when it is forgotten. */
 export async function sayAlive(link: Link, { id, ...self }: WorkerSelf): Promise<void> {
-  const at = String(Math.round(await nowMs(link)));
-  await link.command("HSET", `${link.tag}:workers`, id, JSON.stringify({ ...self, at: Number(at) }));
+  await link.command("SET", keyOf(link, id), JSON.stringify(self), "PX", FORGOTTEN_MS);
+  await link.command("SADD", `${link.tag}:workers`, id);
 }
 
 export async function sayGone(link: Link, id: string): Promise<void> {
-  await link.command("HDEL", `${link.tag}:workers`, id);
+  await link.command("DEL", keyOf(link, id));
+  await link.command("SREM", `${link.tag}:workers`, id);
 }
 
+/** Who came first, first. */
 export async function listWorkers(link: Link): Promise<readonly WorkerView[]> {
-  const flat = (await link.command("HGETALL", `${link.tag}:workers`)) as Buffer[]; // HGETALL
-  const now = await nowMs(link);
-  const views: WorkerView[] = [];
-  for (let i = 0; i + 1 < flat.length; i += 2) {
-    const id = flat[i]!.toString("utf8"); // i + 1 < length
-    const { at, ...self } = JSON.parse(flat[i + 1]!.toString("utf8")) as Omit<WorkerSelf, "id"> & { at: number }; // written by sayAlive
-    const silentMs = Math.max(0, now - at);
-    if (silentMs > FORGOTTEN_MS) await sayGone(link, id);
-    else views.push({ id, ...self, silentMs });
-  }
-  return views.sort((a, b) => a.since - b.since);
+  const ids = ((await link.command("SMEMBERS", `${link.tag}:workers`)) as Buffer[]).map(String); // SMEMBERS
+  const views = await Promise.all(
+    ids.map(async (id): Promise<WorkerView | null> => {
+      const [text, left] = await Promise.all([link.command("GET", keyOf(link, id)), link.command("PTTL", keyOf(link, id))]);
+      if (text === null) {
+        await link.command("SREM", `${link.tag}:workers`, id);
+        return null;
+      }
+      const self = JSON.parse(String(text)) as Omit<WorkerSelf, "id">; // written by sayAlive
+      return { id, ...self, silentMs: Math.max(0, FORGOTTEN_MS - Number(left)) };
+    }),
+  );
+  return views.filter((view) => view !== null).sort((a, b) => b.ageMs + b.silentMs - (a.ageMs + a.silentMs));
 }
