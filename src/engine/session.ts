@@ -46,6 +46,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   let loop: Loop | null = null;
   let scraping: Scraping | null = null;
   let ending: { readonly mode: StopMode; readonly reason: FinishReason; readonly detail: string | null } | null = null;
+  /** How it is to be left, where it goes on without this process. */
+  let leaving: StopMode | null = null;
+  let goesOn = false;
   let finishedAt: number | null = null;
   /** Stopped, or the loop has ended: seeds that are still to come are not read. */
   const halted = createLatch();
@@ -84,7 +87,17 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     return spec.limits.time !== null && elapsedMs() >= spec.limits.time;
   }
 
+  /** Nothing is stopped: what is held is finished, or with `now` handed back. */
+  function leave(mode: StopMode): void {
+    if (finishedAt !== null) return;
+    ending = { mode, reason: "interrupted", detail: ending?.detail ?? null };
+    halted.set();
+    loop?.leave(mode === "now");
+  }
+
   async function stop(mode: StopMode, reason: FinishReason, detail: string | null): Promise<void> {
+    if (reason === "interrupted") leaving = mode;
+    if (goesOn && leaving !== null) return leave(leaving);
     const stronger = ending === null || STRENGTH[mode] > STRENGTH[ending.mode];
     if (!stronger || finishedAt !== null) return;
     // What is interrupted while it does what is queued is to be gone on with.
@@ -209,6 +222,8 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const store = opened.frontier;
       frontier = store;
       elapsedBeforeMs = opened.elapsedBeforeMs;
+      goesOn = opened.goesOn === true;
+      if (goesOn && leaving !== null) leave(leaving);
       const gives = scraping === null || scraping.kind === "links" ? "pages" : "items";
       parts.onEvent({ kind: "opened", gives, parseWorkers: scraping?.view().workers ?? 0 });
       if (opened.say !== null) parts.onEvent({ kind: "state", message: opened.say });
@@ -222,7 +237,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const past = limitReached();
       if (past !== null) await stop("flight", past, null);
       await obeyScraper(values.get(RUN_STOP));
-      if (ending !== null) await store.control(CONTROL[ending.mode]);
+      if (ending !== null && !(goesOn && leaving !== null)) await store.control(CONTROL[ending.mode]);
       loop = startLoop({
         parts,
         frontier: store,
@@ -231,6 +246,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
         values,
         book: opened.visits,
         gate: gateOf(readers, opened.gates),
+        looksOn: opened.looksOn === true,
         afterSettle: limitReached,
         onLimit: (reason) => stop("flight", reason, null),
         async onValues(changes) {
@@ -238,6 +254,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
           if (changes.some(({ key }) => key === RUN_STOP)) await obeyScraper(values.get(RUN_STOP));
         },
       });
+      if (goesOn && leaving !== null) leave("now");
       ready.set();
       if (spec.limits.time !== null)
         timer = clock.after(Math.max(0, spec.limits.time - elapsedBeforeMs), () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
