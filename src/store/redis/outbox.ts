@@ -34,6 +34,8 @@ export interface OutboxOptions {
   readonly leaseMs?: number;
   /** Which command it is, for those who ask who writes; `crawl`. */
   readonly kind?: string;
+  /** Whoever held it under this name is known to be dead, and is followed at once: what it still says is refused from then on. */
+  readonly heirOf?: string;
 }
 
 /** Who writes what comes out of a crawl. */
@@ -57,7 +59,7 @@ export async function outboxOwner(link: Link, id: number): Promise<OutboxOwner |
 /** Rejects with `state-held` while another drain holds the crawl's outbox. */
 export async function openOutbox(link: Link, id: number, options: OutboxOptions): Promise<Outbox> {
   const keys = [link.tag, `${link.tag}:${id}`] as const;
-  const token = [options.kind ?? "crawl", hostname(), process.pid, randomBytes(12).toString("base64url")].join("|");
+  const token = [options.kind ?? "crawl", hostname(), process.pid, randomBytes(12).toString("base64url"), options.heirOf ?? ""].join("|");
   const leaseMs = String(options.leaseMs ?? 15_000);
   const run = async (what: string, ...more: readonly string[]): Promise<readonly unknown[]> =>
     (await link.script("checkpoint", keys, ["", "0", what, token, leaseMs, ...more])) as unknown[]; // checkpoint.lua
@@ -68,7 +70,7 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
     return new CrawlError("state-held", `the outputs of crawl ${id} are being written by ${who}${until}`);
   }
 
-  const [owned, at, saved] = await run("own");
+  const [owned, at, saved] = await run("own", options.heirOf ?? "");
   if (owned !== 1) throw await heldError();
   let cursor = String(at);
   const states = new Map(Object.entries(JSON.parse(String(saved)) as Record<string, SinkState>)); // written by checkpoint

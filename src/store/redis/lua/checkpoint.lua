@@ -1,9 +1,12 @@
--- checkpoint: ARGV 3 what (own, keep, save, leave), 4 token of the owner, 5 its lease in ms, 6 cursor, 7 states of the sinks as JSON. One owner at a time.
+-- checkpoint: ARGV 3 what (own, keep, save, leave), 4 token of the owner, 5 its lease in ms, 6 cursor, 7 states of the sinks as JSON; own: 6 name of a dead
+-- owner that is followed at once. One owner at a time.
 local O, K = J .. ':own', J .. ':sink'
 local what, token = ARGV[3], ARGV[4]
 local owner = call('GET', O)
 if what == 'own' then
-  if owner and owner ~= token then return { 0 } end
+  local heir = '|' .. ARGV[6]
+  local isHeir = owner and #heir > 1 and string.sub(owner, -#heir) == heir
+  if owner and owner ~= token and not isHeir then return { 0 } end
   call('SET', O, token, 'PX', ARGV[5])
   local at = call('HMGET', K, 'cursor', 'states')
   return { 1, at[1] or '0-0', at[2] or '{}' }
