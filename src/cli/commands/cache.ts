@@ -1,32 +1,34 @@
 /** `skein cache`: what the response cache holds, and clearing it. */
-import type { CacheView, cacheFolder, dropCache, viewCache } from "../../inspect-cache.ts";
+import type { CacheView, cacheFolder, cacheInStore, dropCache, viewCache } from "../../inspect-cache.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";
 import { spellBytes, spellNumber } from "../progress.ts";
-import { JSON_FLAG, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
+import { JSON_FLAG, logOf, type Reading, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
 
 export interface CacheParts {
   readonly cacheFolder: typeof cacheFolder;
   readonly viewCache: typeof viewCache;
   readonly dropCache: typeof dropCache;
+  readonly cacheInStore: typeof cacheInStore;
 }
 
 export const CACHE: Verb = {
   name: "cache",
-  head: `Usage: skein cache stats|clear [--state DIR]
+  head: `Usage: skein cache stats|clear [--state DIR | --store URL]
 
 Says what the cache of crawls with --cache holds (stats), or drops all of it (clear): the cache of
---state DIR, or else ./.skein/cache. Crawls may be using it.
+--state DIR or of the store, or else ./.skein/cache. Crawls may be using it.
 
 Examples:
   skein cache stats
   skein cache clear --state crawl1
+  skein cache clear --store redis://localhost:6379
 `,
   own: [STATE_FLAG, JSON_FLAG],
-  shared: [],
+  shared: ["store"],
   tail: `
-Exit status: 0; 2 usage; 3 the cache cannot be read or written.
+Exit status: 0; 2 usage; 3 the cache cannot be read or written; 5 the store does not answer.
 `,
 };
 
@@ -35,13 +37,14 @@ const responses = (count: number): string => `${spellNumber(count)} response${co
 
 /** Lines for people. */
 export function cacheLines(view: CacheView, cleared: boolean): string[] {
-  if (!view.exists) return [`there is no cache in ${view.dir}`];
-  if (cleared) return [`dropped ${responses(view.responses)} from ${view.dir}`];
+  const place = view.dir ?? view.store ?? "";
+  if (!view.exists) return [`there is no cache in ${place}`];
+  if (cleared) return [`dropped ${responses(view.responses)} from ${place}`];
   const rows: readonly (readonly [string, string])[] = [
-    ["cache", view.dir],
+    ["cache", place],
     ["holds", responses(view.responses)],
     ["bodies", `${spellBytes(view.bodyBytes)} compressed`],
-    ["disk", spellBytes(view.diskBytes)],
+    [view.store === null ? "disk" : "memory", spellBytes(view.diskBytes)],
     ["oldest", time(view.oldest)],
     ["newest", time(view.newest)],
   ];
@@ -50,7 +53,18 @@ export function cacheLines(view: CacheView, cleared: boolean): string[] {
 
 function jsonOf(view: CacheView): string {
   const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
-  return JSON.stringify({ ...view, oldest: iso(view.oldest), newest: iso(view.newest) });
+  const { dir, store, ...figures } = view;
+  return JSON.stringify({ ...(store === null ? { dir } : { store }), ...figures, oldest: iso(view.oldest), newest: iso(view.newest) });
+}
+
+/** A folder that is named by a flag goes before a store that the variables or the config file name. */
+async function viewOf(reading: Reading, action: "stats" | "clear", io: Io, parts: CacheParts): Promise<CacheView> {
+  const { store, stateDir } = reading.spec;
+  const flag = reading.text("state");
+  if (store !== null && flag === null) return parts.cacheInStore(store, action, logOf(io));
+  const named = flag ?? io.env.SKEIN_STATE ?? stateDir ?? "";
+  const dir = parts.cacheFolder(named === "" ? null : named, io.cwd);
+  return action === "clear" ? parts.dropCache(dir) : parts.viewCache(dir);
 }
 
 /** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
@@ -60,10 +74,7 @@ export async function cacheCommand(argv: readonly string[], io: Io, load: () => 
   const [action, extra] = reading.args;
   if (action !== "stats" && action !== "clear") throw usageError(action ?? "skein cache", "say stats or clear");
   if (extra !== undefined) throw usageError(extra, `skein cache ${action} takes no more arguments; name a state directory with --state`);
-  const named = reading.text("state") ?? io.env.SKEIN_STATE ?? reading.spec.stateDir ?? "";
-  const { cacheFolder, viewCache, dropCache } = await load();
-  const dir = cacheFolder(named === "" ? null : named, io.cwd);
-  const view = action === "clear" ? dropCache(dir) : viewCache(dir);
+  const view = await viewOf(reading, action, io, await load());
   const text = reading.isOn("json")
     ? jsonOf(view)
     : cacheLines(view, action === "clear")
