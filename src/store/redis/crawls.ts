@@ -40,7 +40,7 @@ export interface Crawls {
 const AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 /** Keys of a crawl that are not numbered. */
-const SINGLE = ["h", "hc", "w", "pl", "lv", "cy", "L", "x", "rt", "ro", "rx", "ck", "t", "val", "ns", "rv", "out", "own", "sink"] as const;
+const SINGLE = ["h", "hc", "w", "pl", "lv", "cy", "L", "x", "rt", "ro", "rx", "ck", "t", "val", "ns", "rv", "out", "own", "sink", "again"] as const;
 
 const text = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString("utf8") : String(value));
 

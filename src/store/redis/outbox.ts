@@ -8,6 +8,7 @@ import type { SinkState } from "../../core/sink.ts";
 import type { Link } from "./connect.ts";
 import { readEntry } from "./pack.ts";
 import { type CrashPacket, readOutputs } from "./packet.ts";
+import { createRepeats, isBefore } from "./repeats.ts";
 
 export interface OutboxBatch {
   /** What comes after this batch. */
@@ -70,30 +71,70 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
     return new CrawlError("state-held", `the outputs of crawl ${id} are being written by ${who}${until}`);
   }
 
-  const [owned, at, saved] = await run("own", options.heirOf ?? "");
+  let connection = link.connections;
+  const [owned, at, saved, again] = await run("own", options.heirOf ?? "");
   if (owned !== 1) throw await heldError();
   let cursor = String(at);
+  /** Of the last checkpoint, and of the one before: that is what a server had for sure before its connection broke. */
+  let stored = cursor;
+  let before = cursor;
+  /** What the server may have lost and will have done again: kept there with the next checkpoint. */
+  let suspects: readonly string[] = [];
+  const repeats = createRepeats();
+  repeats.know((again as readonly Buffer[]).map(String)); // SMEMBERS
   const states = new Map(Object.entries(JSON.parse(String(saved)) as Record<string, SinkState>)); // written by checkpoint
 
   const crashed = ({ entry, host, priority, depth, crashes }: CrashPacket): Output => options.crashed(readEntry(entry, host, priority, depth).request, crashes);
 
-  async function demand(what: string, ...more: readonly string[]): Promise<void> {
-    const [kept] = await run(what, ...more);
+  /** Answers where the server's last checkpoint is. */
+  async function keep(): Promise<string> {
+    const [kept, where] = await run("keep");
     if (kept !== 1) throw await heldError();
+    return String(where);
+  }
+
+  /** Behind a new connection there may be a server that lost its last moments. */
+  async function heedConnection(): Promise<void> {
+    while (connection !== link.connections) {
+      connection = link.connections;
+      stored = await keep();
+      suspects = [...suspects, ...repeats.after(isBefore(stored, before) ? stored : before)];
+      repeats.hold(performance.now());
+    }
+    repeats.age(performance.now());
+  }
+
+  async function save(to: string, now: ReadonlyMap<string, SinkState>): Promise<void> {
+    for (;;) {
+      const [kept, where] = await run("save", to, JSON.stringify(Object.fromEntries(now)), stored, ...suspects);
+      if (kept === 0) throw await heldError();
+      if (kept === 1) break;
+      // It is not where it was left: it lost a checkpoint, and what that covered.
+      stored = String(where);
+      suspects = [...suspects, ...repeats.after(stored)];
+    }
+    before = stored;
+    stored = to;
+    repeats.know(suspects);
+    suspects = [];
   }
 
   return {
     states,
     async read(most = 64) {
-      const entries = (await link.command("XRANGE", `${keys[1]}:out`, `(${cursor}`, "+", "COUNT", most)) as readonly [Buffer, Buffer[]][]; // XRANGE
-      const last = entries.at(-1);
-      if (last === undefined) return null;
-      cursor = last[0].toString("latin1");
-      const outputs = entries.flatMap(([, fields]) => readOutputs(fields[1] ?? Buffer.alloc(0), crashed));
-      return { cursor, outputs };
+      for (;;) {
+        await heedConnection();
+        const entries = (await link.command("XRANGE", `${keys[1]}:out`, `(${cursor}`, "+", "COUNT", most)) as readonly [Buffer, Buffer[]][]; // XRANGE
+        if (connection !== link.connections) continue;
+        const last = entries.at(-1);
+        if (last === undefined) return null;
+        cursor = last[0].toString("latin1");
+        const outputs = entries.flatMap(([, fields]) => readOutputs(fields[1] ?? Buffer.alloc(0), crashed));
+        return { cursor, outputs: repeats.pass(cursor, outputs) };
+      }
     },
-    checkpoint: (to, now) => demand("save", to, JSON.stringify(Object.fromEntries(now))),
-    keep: () => demand("keep"),
+    checkpoint: save,
+    keep: async () => void (await keep()),
     async [Symbol.asyncDispose]() {
       // Untold, its lease runs out.
       await link.parting("checkpoint", keys, ["", "0", "leave", token, leaseMs]);
