@@ -17,9 +17,12 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
+/** Another server than the usual one: `SKEIN_REDIS_SERVER=/path/to/valkey-server`. */
+const SERVER = process.env.SKEIN_REDIS_SERVER ?? "redis-server";
+
 function isThere(): boolean {
   try {
-    execFileSync("redis-server", ["--version"], { stdio: "ignore" });
+    execFileSync(SERVER, ["--version"], { stdio: "ignore" });
     return true;
   } catch {
     return false;
@@ -29,8 +32,8 @@ function isThere(): boolean {
 /** Why the tests on Redis are skipped; false: they are not. */
 export const skipRedis: string | false = (() => {
   if (isThere()) return false;
-  if ((process.env.SKEIN_REQUIRE ?? "").split(",").includes("redis-server")) throw new Error("redis-server is not on PATH, and SKEIN_REQUIRE asks for it");
-  return "redis-server is not on PATH";
+  if ((process.env.SKEIN_REQUIRE ?? "").split(",").includes("redis-server")) throw new Error(`${SERVER} is not on PATH, and SKEIN_REQUIRE asks for it`);
+  return `${SERVER} is not on PATH`;
 })();
 
 export async function freePort(): Promise<number> {
@@ -56,7 +59,7 @@ export async function startServer(more: readonly string[] = [], port?: number, s
   }
 
   async function start(): Promise<void> {
-    const started = spawn("redis-server", args, { stdio: ["ignore", "pipe", "inherit"] });
+    const started = spawn(SERVER, args, { stdio: ["ignore", "pipe", "inherit"] });
     child = started;
     let log = "";
     await new Promise<void>((resolve, reject) => {
@@ -64,7 +67,7 @@ export async function startServer(more: readonly string[] = [], port?: number, s
         log += bytes.toString("latin1");
         if (/Ready to accept connections|Sentinel ID is/.test(log)) resolve();
       });
-      started.once("exit", () => reject(new Error(`redis-server ended:\n${log}`)));
+      started.once("exit", () => reject(new Error(`${SERVER} ended:\n${log}`)));
     });
     log = "";
   }
