@@ -62,7 +62,7 @@ export interface CrawlStatus {
 
 const HOSTS_SHOWN = 10;
 
-interface Waiting {
+export interface Waiting {
   readonly byHost: ReadonlyMap<string, number>;
   /** Counters of redirects whose chain is not over: raised already, their records come with the chain's end. */
   readonly owed: ReadonlyMap<string, number>;
@@ -95,7 +95,7 @@ function waitingHosts({ byHost }: Waiting): StatusHost[] {
     .slice(0, HOSTS_SHOWN);
 }
 
-function limitsOf({ spec }: StateView): string[] {
+function limitsOf({ spec }: Pick<StateView, "spec">): string[] {
   const { limits, perHost } = spec;
   return [
     ...(limits.pages === null ? [] : [`--limit ${limits.pages}`]),
@@ -111,7 +111,7 @@ function limitsOf({ spec }: StateView): string[] {
 
 const SLOWEST_SHOWN = 5;
 
-function slowestOf({ live }: StateView): SlowHost[] {
+function slowestOf({ live }: Pick<StateView, "live">): SlowHost[] {
   return (live?.hosts ?? [])
     .filter(({ settled, meanLatencyMs }) => settled > 0 && meanLatencyMs > 0)
     .map(({ host, settled, meanLatencyMs }) => ({ host, settled, meanLatencyMs: Math.round(meanLatencyMs) }))
@@ -119,9 +119,18 @@ function slowestOf({ live }: StateView): SlowHost[] {
     .slice(0, SLOWEST_SHOWN);
 }
 
+/** What a status is made of. */
+export type StatusSource = Pick<
+  StateView,
+  "dir" | "counts" | "control" | "tally" | "elapsedMs" | "finishReason" | "running" | "spec" | "startedAt" | "live" | "beganInMemory"
+>;
+
 export function statusOf(view: StateView): CrawlStatus {
+  return statusFrom(view, waitingOf(view));
+}
+
+export function statusFrom(view: StatusSource, waiting: Waiting): CrawlStatus {
   const { counts, elapsedMs, finishReason, running, spec } = view;
-  const waiting = waitingOf(view);
   const live = running && finishReason === null ? view.live : null;
   const moment = {
     inFlight: counts.leased,

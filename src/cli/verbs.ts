@@ -51,10 +51,12 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
     "status",
     {
       run: async (argv, io) =>
-        (await import("./commands/status.ts")).statusCommand(argv, io, async () => ({
-          ...(await import("../inspect.ts")),
-          ...(await import("../inspect-status.ts")),
-        })),
+        (await import("./commands/status.ts")).statusCommand(
+          argv,
+          io,
+          async () => ({ ...(await import("../inspect.ts")), ...(await import("../inspect-status.ts")) }),
+          async () => ({ ...(await import("../inspect-store.ts")), ...(await import("../inspect-store-status.ts")) }),
+        ),
       help: async () => helpOf((await import("./commands/status.ts")).STATUS),
     },
   ],

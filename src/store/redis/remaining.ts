@@ -15,7 +15,8 @@ function requestsOf(flat: readonly unknown[]): CrawlRequest[] {
   });
 }
 
-async function* ofHost(host: string, run: Run): AsyncGenerator<CrawlRequest> {
+/** What is queued at one host, in the order of its lanes. */
+export async function* ofHost(host: string, run: Run): AsyncGenerator<CrawlRequest> {
   for (let lane = 1; ; lane++) {
     for (let offset = 0; ; offset += AT_ONCE) {
       const [n, exists, flat] = (await run("remaining", "host", host, String(lane), String(offset), String(AT_ONCE))) as [number, number, unknown[]]; // remaining.lua
