@@ -47,7 +47,13 @@ const leaner = {
   },
 };
 
-const ENTRIES = { index: "src/index.ts", cli: "src/cli/main.ts", testing: "src/testing.ts", worker: "src/parse/scrape/worker.ts" };
+const ENTRIES = {
+  index: "src/index.ts",
+  cli: "src/cli/main.ts",
+  testing: "src/testing.ts",
+  worker: "src/parse/scrape/worker.ts",
+  thread: "src/threads-worker.ts",
+};
 const entries = Object.fromEntries(Object.entries(ENTRIES).filter(([, file]) => existsSync(join(root, file))));
 const absent = Object.values(ENTRIES).filter((file) => !existsSync(join(root, file)));
 if (absent.length > 0) console.error(`build: no ${absent.join(", no ")}; built without`);

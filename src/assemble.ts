@@ -295,14 +295,10 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
       return opened;
     },
-    openFetcher: threaded ? noFetcher : spec.cache === null && !spec.offline ? openFetcher : openCached,
+    openFetcher: threaded ? async () => (await import("./threads.ts")).noFetcher : spec.cache === null && !spec.offline ? openFetcher : openCached,
     loadLoops: threaded ? async () => (await import("./threads.ts")).createLoops({ cwd: options.cwd ?? process.cwd() }) : null,
     identity,
   };
-}
-
-async function noFetcher(): Promise<Fetcher> {
-  return { fetch: async () => assertNever(undefined as never), abort: () => undefined, abortAll: () => undefined, [Symbol.asyncDispose]: async () => undefined }; // nobody calls it
 }
 
 function fetcherOptions(spec: CrawlSpec, userAgent: string) {

@@ -55,6 +55,7 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
   const listed = typeof seeds === "string" ? [seeds] : Array.isArray(seeds) ? seeds : null;
   const spec = parseSpec({ ...rest, seeds: listed ?? [] });
   checkDistinct(spec);
+  if (spec.threads > 1) checkThreads(options);
   let pages: Reader<PageRecord> | null = null;
   let items: Reader<Item> | null = null;
   let session: Session | null = null;
@@ -107,6 +108,21 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
   };
   insides.set(run, begin);
   return run;
+}
+
+/** What only this thread has: the others cannot be sent it. */
+function checkThreads({ scrape, scraper, hooks = {}, world }: CrawlOptions): void {
+  const module = "a function of this program cannot run in other threads: put it into a module and give its path as scraper, or give threads: 1";
+  const one = "a function of this program cannot run in other threads: leave it out, or give threads: 1";
+  const given = [
+    ["scrape", scrape, module],
+    ["scraper", scraper, module],
+    ["hooks.beforeRequest", hooks.beforeRequest, one],
+    ["hooks.afterResponse", hooks.afterResponse, one],
+    ["world.openFetcher", world?.openFetcher, one],
+  ] as const;
+  const problems = given.filter(([, value]) => value !== undefined).map(([option, , message]) => ({ option, message }));
+  if (problems.length > 0) throw new CrawlError("invalid-options", problems.map(({ option, message }) => `${option}: ${message}`).join("\n"), { problems });
 }
 
 const insides = new WeakMap<CrawlRun, () => Session>();

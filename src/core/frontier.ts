@@ -187,6 +187,11 @@ export interface Frontier {
   claim(max: number): Promise<Claim>;
   /** `started`: a request head went out `sinceMs` ago. `ended`: the response is over, the host's slot is free. Unknown tokens: nothing. */
   progress(started: readonly { readonly token: Token; readonly sinceMs: number }[], ended: readonly Token[]): Promise<void>;
+  /**
+   * Whoever held them is dead: lost to a crash, at once. Only where leases do not expire of themselves: then one process holds them all,
+   * and knows which of its threads has died.
+   */
+  abandon?(tokens: readonly Token[]): Promise<void>;
   /** New deadline for what is still held; answers the tokens that are lost and the control state. */
   renew(held: readonly Token[]): Promise<{ readonly lost: readonly Token[]; readonly control: Control }>;
   /** Links first, then the pages: one step with what `write` appends (FrontierHooks). Second use of a token: `stale`, changes nothing but the links. */

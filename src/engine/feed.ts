@@ -5,7 +5,7 @@ import type { CrawlRequest } from "../core/request.ts";
 import { admitSeed } from "../rules/admit.ts";
 import { shownSeed } from "../rules/seeds.ts";
 import { hostKeyOf, originOf, parseUrl } from "../rules/url.ts";
-import type { Parts } from "./parts.ts";
+import type { Parts, SeedGrowth } from "./parts.ts";
 import { createSitemapDesk } from "./sitemaps.ts";
 
 /** Lines of seeds, one URL each; bad ones are logged with their number and skipped. */
@@ -55,6 +55,7 @@ export function createSeedTaker(parts: Parts): SeedTaker {
     if (told.has(shown)) return;
     told.add(shown);
     scope.push(url);
+    parts.identity.onGrowth?.({ scope: url, seed: null });
   }
 
   function take(text: string): void {
@@ -67,9 +68,10 @@ export function createSeedTaker(parts: Parts): SeedTaker {
     good++;
     const { request, credentials } = verdict;
     widen(request.url);
-    noteSeedHost(parts.identity, request);
-    if (credentials !== null) parts.identity.auth.set(request.host, credentials);
-    if (request.rest?.fallback !== undefined) parts.identity.guessed.add(originOf(request.url));
+    const { url, host, rest } = request;
+    const seed = { url, host, guessed: rest?.fallback !== undefined, credentials };
+    noteSeed(parts.identity, seed);
+    parts.identity.onGrowth?.({ scope: null, seed });
     batch.push(request);
     if (parts.spec.sitemaps.includes("auto")) sitemapOfOrigin(request);
   }
@@ -186,8 +188,11 @@ function isReady(promise: Promise<unknown>, parts: Parts): Promise<boolean> {
 }
 
 /** One seed over http, or one that may turn to it, makes a host one that is spoken to without encryption. */
-function noteSeedHost({ seedHosts, secureHosts }: Parts["identity"], { host, url, rest }: CrawlRequest): void {
-  if (!url.startsWith("https:") || rest?.fallback !== undefined) secureHosts.delete(host);
+export function noteSeed({ seedHosts, secureHosts, auth, guessed }: Parts["identity"], seed: NonNullable<SeedGrowth["seed"]>): void {
+  const { host, url } = seed;
+  if (!url.startsWith("https:") || seed.guessed) secureHosts.delete(host);
   else if (!seedHosts.has(host)) secureHosts.add(host);
   seedHosts.add(host);
+  if (seed.credentials !== null) auth.set(host, seed.credentials);
+  if (seed.guessed) guessed.add(originOf(url));
 }

@@ -5,13 +5,14 @@ import type { Frontier, FrontierHooks } from "../core/frontier.ts";
 import type { Logger } from "../core/log.ts";
 import type { Fetcher } from "../core/outcome.ts";
 import type { ExtractPage } from "../core/page.ts";
-import type { Origin } from "../core/request.ts";
+import type { HostKey, Origin } from "../core/request.ts";
 import type { Scraping } from "../core/scraping.ts";
 import type { Gate, Sink } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import type { VisitBook } from "../core/visits.ts";
 import type { AdmitRules } from "../rules/admit.ts";
 import type { NormalUrl } from "../rules/url.ts";
+import type { Loop, LoopInput } from "./run.ts";
 
 /** Called by the run as it goes. What one throws ends the crawl. */
 export interface CrawlHooks {
@@ -98,6 +99,12 @@ export interface OpenedStore {
   finish(end: RunEnd): Promise<string | null>;
 }
 
+/** What a seed changes of what belongs to the crawl (`scope`), and of what its hosts are sent (`seed`). */
+export interface SeedGrowth {
+  readonly scope: string | null;
+  readonly seed: { readonly url: string; readonly host: HostKey; readonly guessed: boolean; readonly credentials: string | null } | null;
+}
+
 export interface Parts {
   readonly spec: CrawlSpec;
   readonly clock: Clock;
@@ -119,6 +126,8 @@ export interface Parts {
   /** Opens frontier and sinks; `hooks` are the engine's, `use` is told of the sinks before anything can be written to them. */
   readonly openStore: (hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void) => Promise<OpenedStore>;
   readonly openFetcher: () => Promise<Fetcher>;
+  /** Loads what runs the loop in several threads; null: it runs here. */
+  readonly loadLoops: (() => Promise<(input: LoopInput) => Loop>) | null;
   /**
    * Hosts that are seeds' hosts, those of them whose seeds are all https, credentials by host, and origins that were only guessed (a bare host as https):
    * shared with the fetcher, grown by the run.
@@ -129,5 +138,7 @@ export interface Parts {
     readonly auth: Map<string, string>;
     readonly movedSeeds: string[];
     readonly guessed: Set<Origin>;
+    /** Told of each seed, and of each URL that widens the scope: other threads must know them too. */
+    onGrowth: ((growth: SeedGrowth) => void) | null;
   };
 }

@@ -33,6 +33,8 @@ export interface LoopView {
   readonly waitingFor: WaitCause | "paused" | "output" | "parse" | null;
   /** Null: there is no scraper. */
   readonly scraping: ScrapingView | null;
+  /** Share of one core that the busiest of several threads used, 0 … 1; absent: the loop runs in this thread. */
+  readonly cpuShare?: number;
 }
 
 export interface Loop {
@@ -55,6 +57,8 @@ export interface LoopInput {
   readonly values: Values;
   readonly book: VisitBook | null;
   readonly gate: Gate;
+  /** Other processes work on the same crawl. */
+  readonly shared?: boolean;
   /** Most requests in flight now; by default the spec's. */
   readonly concurrency?: () => number;
   /** Takes nothing: it only waits for the end that others bring about. */

@@ -11,10 +11,11 @@ import { makeSkip } from "../rules/admit.ts";
 import { RUN_PARTIAL, RUN_STOP, type StopAsked } from "../rules/values.ts";
 import { type AddedSeeds, createAdder } from "./adding.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
+import { createLatch } from "./latch.ts";
 import { createWriter, gateOf, type Readers } from "./output.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf, pageRecord } from "./record.ts";
-import { CONTROL, type Loop, startLoop } from "./run.ts";
+import { CONTROL, type Loop, type LoopView, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
 import { createValues, type LeftPage, type Values } from "./values.ts";
 import { failedVisit, tellMissed } from "./visits.ts";
@@ -233,12 +234,14 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       seen.items = before.tally.get("items") ?? 0;
       const values = createValues(await store.values(), scraping);
       fetcher = await opening;
+      // Who only looks on needs no threads for it.
+      const start = (opened.looksOn === true ? null : await parts.loadLoops?.()) ?? startLoop;
       // A resumed run may be past its time, bytes or errors already, and a stop may have come while things were opening: nothing is claimed then.
       const past = limitReached();
       if (past !== null) await stop("flight", past, null);
       await obeyScraper(values.get(RUN_STOP));
       if (ending !== null && !(goesOn && leaving !== null)) await store.control(CONTROL[ending.mode]);
-      loop = startLoop({
+      loop = start({
         parts,
         frontier: store,
         fetcher,
@@ -246,6 +249,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
         values,
         book: opened.visits,
         gate: gateOf(readers, opened.gates),
+        shared: opened.shared === true,
         looksOn: opened.looksOn === true,
         afterSettle: limitReached,
         onLimit: (reason) => stop("flight", reason, null),
@@ -319,8 +323,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
 
   async function stats(): Promise<CrawlStats> {
     const counts = lastCounts ?? (await frontier?.counts()) ?? null;
-    const view = loop?.view() ?? { inFlight: 0, requests: 0, waitingFor: null, scraping: null };
-    const loopCpuShare = performance.eventLoopUtilization(cpuAtStart).utilization;
+    const view: LoopView = loop?.view() ?? { inFlight: 0, requests: 0, waitingFor: null, scraping: null };
+    const own = performance.eventLoopUtilization(cpuAtStart).utilization;
+    const loopCpuShare = Math.max(own, view.cpuShare ?? 0);
     return foldTally(counts, {
       elapsedMs: elapsedMs(),
       ...view,
@@ -354,21 +359,6 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       if (finishedAt !== null) return;
       await frontier?.tune(host, { patch });
       loop?.wake();
-    },
-  };
-}
-
-function createLatch(): { readonly yes: boolean; readonly promise: Promise<void>; set(): void } {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let yes = false;
-  return {
-    get yes() {
-      return yes;
-    },
-    promise,
-    set() {
-      yes = true;
-      resolve();
     },
   };
 }

@@ -1,22 +1,36 @@
 /** A worker's part in a crawl that others created: the loop alone, without seeds, outputs and an end of its own. */
 import type { StopMode } from "../core/events.ts";
+import type { ValueChange } from "../core/frontier.ts";
 import { RUN_STOP, type StopAsked } from "../rules/values.ts";
 import type { Parts } from "./parts.ts";
-import { CONTROL, startLoop } from "./run.ts";
+import { CONTROL, type LoopView, startLoop } from "./run.ts";
 import { createValues } from "./values.ts";
 
 export interface WorkerRun {
   /** Resolves when the crawl is over, or the worker has left. Rejects when we fail. */
   readonly done: Promise<void>;
   /** Claims no more; what is in flight is finished and settled. */
-  leave(): void;
-  view(): { readonly inFlight: number; readonly requests: number };
+  leave(abort?: boolean): void;
+  /** What is in flight is aborted, or finished, as after a stop of the crawl. */
+  stop(mode: StopMode): Promise<void>;
+  /** Something changed outside: claim again. */
+  wake(): void;
+  /** Values as others have changed them. */
+  apply(changes: readonly ValueChange[]): void;
+  view(): Pick<LoopView, "inFlight" | "requests" | "scraping">;
 }
 
 const WATCH_MS = 1_000;
 
-/** `concurrency` is asked before every claim: several crawls share a worker. */
-export async function startWorker(parts: Parts, options: { readonly concurrency: () => number; readonly once: boolean }): Promise<WorkerRun> {
+export interface WorkerOptions {
+  /** Asked before every claim: several crawls share a worker. */
+  readonly concurrency: () => number;
+  readonly once: boolean;
+  /** False: it is told of values that change elsewhere (`apply`); else it looks for them now and then. */
+  readonly watches?: boolean;
+}
+
+export async function startWorker(parts: Parts, options: WorkerOptions): Promise<WorkerRun> {
   const scraping = (await parts.openScraping?.()) ?? null;
   const fetcher = await parts.openFetcher();
   const { frontier } = await parts.openStore({ write: () => undefined, crashed: crashedHere }, () => undefined);
@@ -47,7 +61,7 @@ export async function startWorker(parts: Parts, options: { readonly concurrency:
   let timer: { cancel(): void } | null = null;
   let over = false;
   function watch(): void {
-    if (over || scraping === null) return;
+    if (over || scraping === null || options.watches === false) return;
     // A store that is away is the loop's affair.
     const look = () =>
       frontier
@@ -69,7 +83,7 @@ export async function startWorker(parts: Parts, options: { readonly concurrency:
       await Promise.allSettled([fetcher[Symbol.asyncDispose](), frontier[Symbol.asyncDispose]()]);
     }
   }
-  return { done: run(), leave: loop.leave, view: loop.view };
+  return { done: run(), leave: loop.leave, stop: loop.stop, wake: loop.wake, apply: values.apply, view: loop.view };
 }
 
 /** Records of crashed pages are made by whoever writes the outputs. */

@@ -27,7 +27,7 @@ export type { MemoryEnv } from "./memory/desk.ts";
 const THIRTY_TWO_BITS = 2 ** 32;
 
 /** Frontier methods that answer with a promise. */
-type StepName = Exclude<keyof Frontier, "seed" | "remaining" | typeof Symbol.asyncDispose>;
+type StepName = Exclude<keyof Frontier, "seed" | "remaining" | "abandon" | typeof Symbol.asyncDispose>;
 
 /** The methods of a frontier as plain steps: each takes effect, and throws, before it returns. */
 export type FrontierSteps = { readonly [K in StepName]: (...args: Parameters<Frontier[K]>) => Awaited<ReturnType<Frontier[K]>> };
@@ -121,6 +121,14 @@ export function frontierOf(parts: FrontierParts, around: <T>(name: StepName, run
     counts: async () => around("counts", steps.counts),
     hosts: async (max) => around("hosts", () => steps.hosts(max)),
     robotsOf: async (origin) => around("robotsOf", () => steps.robotsOf(origin)),
+    // Nothing is changed yet: the next claim finds them expired.
+    abandon: async (tokens) =>
+      around("renew", () => {
+        for (const token of tokens) {
+          const entry = desk.leases.find(token);
+          if (entry !== undefined) desk.leases.expire(entry);
+        }
+      }),
     remaining: () => remaining(desk),
     [Symbol.asyncDispose]: dispose,
   };

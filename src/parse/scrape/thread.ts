@@ -210,7 +210,7 @@ function createWorker({ source, own, memoryMb }: ThreadOptions, memory: SharedAr
 const MODULE_FLAG = /^(--import|--require|-r|--loader|--experimental-loader|--conditions|-C)(=|$)/;
 
 /** Of the flags of this process those that say how modules are loaded: a thread that starts with a file refuses many others. */
-function moduleFlags(flags: readonly string[]): string[] {
+export function moduleFlags(flags: readonly string[]): string[] {
   const kept: string[] = [];
   for (let i = 0; i < flags.length; i++) {
     const [, , ending] = MODULE_FLAG.exec(flags[i]!) ?? [];

@@ -30,6 +30,8 @@ export interface Leases {
   remove(entry: LeaseEntry): void;
   /** A new deadline, later than every other (all leases last equally long). */
   renew(entry: LeaseEntry, expiresAt: number): void;
+  /** It has expired, before every other. */
+  expire(entry: LeaseEntry): void;
   /** Next to expire first. */
   all(): LeaseEntry[];
   clear(): void;
@@ -81,6 +83,14 @@ export function createLeases(): Leases {
       unlink(entry);
       entry.expiresAt = expiresAt;
       link(entry);
+    },
+    expire(entry) {
+      unlink(entry);
+      entry.expiresAt = -Infinity;
+      entry.after = head;
+      if (head === null) tail = entry;
+      else head.before = entry;
+      head = entry;
     },
     all,
     clear() {
