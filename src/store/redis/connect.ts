@@ -210,9 +210,8 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     }
   }
 
-  client.connect().catch((error: unknown) => {
-    lastTrouble = wordOf(error);
-  });
+  // What stands in the way is an `error` of its own; this only says that there is no connection.
+  client.connect().catch(() => undefined);
   const close = async (): Promise<void> => {
     closed = true;
     for (const go of [...waiting]) go();

@@ -1,0 +1,111 @@
+/** What a connection makes of a server's answers: versions, its words within a script, refusals. The server is one of a few lines; real ones are met in connect.slow.ts. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { type TestContext, test } from "node:test";
+import { CrawlError } from "../../core/errors.ts";
+import { silentLog } from "../../core/log.ts";
+import { connectRedis, type Link } from "./connect.ts";
+import { STORE_VERSION } from "./server.ts";
+
+type Reply = (command: readonly string[]) => string;
+
+/** Commands as the protocol sends them: arrays of bulk strings, ASCII here. */
+function commandsIn(text: string): string[][] {
+  const lines = text.split("\r\n");
+  const found: string[][] = [];
+  for (let at = 0; lines[at]?.startsWith("*"); ) {
+    const count = Number(lines[at++]?.slice(1));
+    found.push(Array.from({ length: count }, (_, n) => lines[at + 2 * n + 1] ?? ""));
+    at += 2 * count;
+  }
+  return found;
+}
+
+const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
+
+/** Answers as a server of this INFO does; `reply` goes first, "" leaves it to the rest. */
+async function serverOf(t: TestContext, info: string, reply: Reply = () => ""): Promise<string> {
+  const sockets = new Set<Socket>();
+  const usual = ([name]: readonly string[]): string => (name === "INFO" ? bulk(info) : name === "PING" ? "+PONG\r\n" : name === "GET" ? "$-1\r\n" : "+OK\r\n");
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    socket.on("data", (bytes) => {
+      for (const [name = "", ...args] of commandsIn(bytes.toString("latin1"))) {
+        const command = [name.toUpperCase(), ...args];
+        socket.write(reply(command) || usual(command));
+      }
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const address = server.address();
+  assert.ok(typeof address === "object" && address !== null);
+  return `redis://127.0.0.1:${address.port}`;
+}
+
+const OF_62 = "redis_version:6.2.14\r\nredis_mode:standalone\r\nrun_id:a\r\naof_enabled:1\r\nmaxmemory:0\r\n";
+
+async function linked(t: TestContext, url: string): Promise<Link> {
+  const link = await connectRedis(url, { log: silentLog, startWithinMs: 5_000 });
+  t.after(() => link.close());
+  return link;
+}
+
+const refusedFor = (pattern: RegExp) => (error: unknown) => error instanceof CrawlError && error.code === "invalid-options" && pattern.test(error.message);
+
+test("servers older than 6.2 and nodes of a Cluster are refused; 6.2 and Valkey are taken", async (t) => {
+  const old = await serverOf(t, OF_62.replace("6.2.14", "6.0.16"));
+  await assert.rejects(connectRedis(old, { log: silentLog }), refusedFor(/is Redis 6\.0\.16; 6\.2 is the oldest that will do, or Valkey/));
+  const node = await serverOf(t, OF_62.replace("standalone", "cluster"));
+  await assert.rejects(connectRedis(node, { log: silentLog }), refusedFor(/node of a Redis Cluster/));
+  assert.deepEqual((await linked(t, await serverOf(t, OF_62))).server.version, "6.2.14");
+  const valkey = await linked(t, await serverOf(t, `${OF_62.replace("6.2.14", "7.2.4")}server_name:valkey\r\nvalkey_version:8.0.1\r\n`));
+  assert.deepEqual([valkey.server.kind, valkey.server.version], ["valkey", "8.0.1"]);
+});
+
+test("a store of a newer layout is refused with both versions; one without a word is marked", async (t) => {
+  const holds =
+    (version: string): Reply =>
+    ([name, key]) =>
+      name === "GET" && key === "{skein}:version" ? bulk(version) : "";
+  await assert.rejects(
+    connectRedis(await serverOf(t, OF_62, holds("9")), { log: silentLog }),
+    refusedFor(new RegExp(`a newer version of this program under \\{skein\\} \\(store version 9; this one knows ${STORE_VERSION}\\)`)),
+  );
+  await linked(t, await serverOf(t, OF_62, holds(String(STORE_VERSION))));
+  const sent: string[] = [];
+  const bare = await serverOf(t, OF_62, (command) => {
+    sent.push(command.join(" "));
+    return "";
+  });
+  await linked(t, bare);
+  assert.ok(sent.includes(`SET {skein}:version ${STORE_VERSION} NX`), sent.join("\n"));
+});
+
+const within = (word: string): string => `-ERR Error running script (call to f_1a2b): @user_script:3: @user_script: 3: -${word}\r\n`;
+const FULL = "OOM command not allowed when used memory > 'maxmemory'.";
+
+test("a full server of 6.2, which says so within a script's words, is waited for; an offer is not", async (t) => {
+  let refusals = 2;
+  const url = await serverOf(t, OF_62, ([name]) => (name === "EVALSHA" ? (refusals-- > 0 ? within(FULL) : ":1\r\n") : ""));
+  const link = await linked(t, url);
+  assert.equal(await link.script("counts", ["{skein}", "{skein}:1"], ["", "1"]), 1);
+  refusals = 1;
+  assert.equal(await link.offer("cache-put", ["{skein}"], []), FULL);
+  assert.equal(await link.offer("cache-put", ["{skein}"], []), null);
+});
+
+test("a command that the login may not use is said as a refused login, also within a script", async (t) => {
+  for (const word of [within("NOPERM this user has no permissions to run the 'xadd' command"), "-NOPERM no permission\r\n"]) {
+    const link = await linked(t, await serverOf(t, OF_62, ([name]) => (name === "EVALSHA" ? word : "")));
+    await assert.rejects(
+      link.script("counts", ["{skein}", "{skein}:1"], ["", "1"]),
+      (error) => error instanceof CrawlError && error.code === "store-unreachable" && /refused the login: NOPERM/.test(error.message),
+    );
+  }
+});
