@@ -35,6 +35,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   LPOP: [],
   LPUSH: [],
   LRANGE: [],
+  PTTL: [],
   PEXPIRE: [], // its NX, XX, GT and LT are of 7.0
   PUBLISH: [],
   RPOP: [],

@@ -76,7 +76,7 @@ test("a server that is not there is waited for, then it is an error with host an
   const port = await freePort();
   const { log, said } = lines();
   await assert.rejects(
-    connectRedis(`redis://user:secret@127.0.0.1:${port}`, { log, startWithinMs: 300 }),
+    connectRedis(`redis://user:secret@127.0.0.1:${port}`, { log, startWithinMs: 2_500 }),
     (error) => failsWith("store-unreachable", new RegExp(`127\\.0\\.0\\.1:${port}.*ECONNREFUSED`))(error) && !String(error).includes("secret"),
   );
   assert.ok(said.some((line) => line.startsWith("warn the store does not take calls; waiting")));
@@ -169,7 +169,7 @@ test("rediss:// checks the certificate", { skip: skipRedis }, async (t) => {
     return;
   }
   const url = `rediss://127.0.0.1:${port}`;
-  await assert.rejects(connectRedis(url, { log: silentLog, startWithinMs: 300 }), failsWith("store-unreachable", /self.signed|certificate/i));
+  await assert.rejects(connectRedis(url, { log: silentLog, startWithinMs: 2_500 }), failsWith("store-unreachable", /self.signed|certificate/i));
   const link = await connectRedis(url, { log: silentLog, ca: readFileSync(cert, "utf8") });
   assert.equal(String(await link.command("PING")), "PONG");
   await link.close();
