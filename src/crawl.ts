@@ -3,7 +3,7 @@ import { type AssembleOptions, assemble } from "./assemble.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { CrawlStats, FinishReason, StopMode, Summary } from "./core/events.ts";
 import type { PageRecord } from "./core/records.ts";
-import { type CrawlSpecInput, parseSpec } from "./core/spec.ts";
+import { type CrawlSpec, type CrawlSpecInput, parseSpec } from "./core/spec.ts";
 import type { AddedSeeds } from "./engine/adding.ts";
 import type { SeedLines } from "./engine/feed.ts";
 import { createReader, type Item, type Reader } from "./engine/output.ts";
@@ -55,7 +55,7 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
   const listed = typeof seeds === "string" ? [seeds] : Array.isArray(seeds) ? seeds : null;
   const spec = parseSpec({ ...rest, seeds: listed ?? [] });
   checkDistinct(spec);
-  if (spec.threads > 1) checkThreads(options);
+  if (spec.threads > 1) checkThreads(spec, options);
   let pages: Reader<PageRecord> | null = null;
   let items: Reader<Item> | null = null;
   let session: Session | null = null;
@@ -110,18 +110,24 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
   return run;
 }
 
-/** What only this thread has: the others cannot be sent it. */
-function checkThreads({ scrape, scraper, hooks = {}, world }: CrawlOptions): void {
+/** What several threads cannot have: functions of this program, and a file that has one reader and writer. */
+function checkThreads(spec: CrawlSpec, { scrape, scraper, hooks = {}, world }: CrawlOptions): void {
   const module = "a function of this program cannot run in other threads: put it into a module and give its path as scraper, or give threads: 1";
   const one = "a function of this program cannot run in other threads: leave it out, or give threads: 1";
-  const given = [
-    ["scrape", scrape, module],
-    ["scraper", scraper, module],
-    ["hooks.beforeRequest", hooks.beforeRequest, one],
-    ["hooks.afterResponse", hooks.afterResponse, one],
-    ["world.openFetcher", world?.openFetcher, one],
+  const file = "the file of stored pages has one reader and writer, and threads cannot share it: leave this out, or ask for one thread (--threads 1)";
+  // Of a store every thread has a connection.
+  const cached = spec.store === null;
+  const rules = [
+    ["scrape", scrape !== undefined, module],
+    ["scraper", scraper !== undefined, module],
+    ["hooks.beforeRequest", hooks.beforeRequest !== undefined, one],
+    ["hooks.afterResponse", hooks.afterResponse !== undefined, one],
+    ["world.openFetcher", world?.openFetcher !== undefined, one],
+    ["cache", cached && spec.cache !== null, file],
+    ["offline", cached && spec.offline, file],
+    ["incremental", spec.incremental, file],
   ] as const;
-  const problems = given.filter(([, value]) => value !== undefined).map(([option, , message]) => ({ option, message }));
+  const problems = rules.filter(([, given]) => given).map(([option, , message]) => ({ option, message }));
   if (problems.length > 0) throw new CrawlError("invalid-options", problems.map(({ option, message }) => `${option}: ${message}`).join("\n"), { problems });
 }
 

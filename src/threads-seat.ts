@@ -39,14 +39,14 @@ export interface SeatEvents {
   ended(why: string): void;
 }
 
-/** In the checkout the source; in the build an entry of its own (scripts/build.mjs), beside the folder of chunks that this code may lie in. */
-export function threadFile(here: string = import.meta.url): URL {
-  if (here.endsWith(".ts")) return new URL("threads-worker.ts", here);
-  return new URL(`${new URL(".", here).pathname.endsWith("/chunks/") ? "../" : "./"}thread.js`, here);
+/** The file of a thread: in the checkout the source; in the build an entry of its own (scripts/build.mjs), beside the folder of chunks that this code may lie in. */
+export function builtFile(source: string, entry: string, here: string = import.meta.url): URL {
+  if (here.endsWith(".ts")) return new URL(`${source}.ts`, here);
+  return new URL(`${new URL(".", here).pathname.endsWith("/chunks/") ? "../" : "./"}${entry}.js`, here);
 }
 
 export function openSeat(start: ThreadStart, { heard, ended }: SeatEvents): Seat {
-  const worker = new Worker(threadFile(), { workerData: start, execArgv: moduleFlags(process.execArgv), name: "skein loop" });
+  const worker = new Worker(builtFile("threads-worker", "thread"), { workerData: start, execArgv: moduleFlags(process.execArgv), name: "skein loop" });
   const robots = createRobotsTold();
   const idle = { inFlight: 0, requests: 0, scraping: null };
   let news = emptyNews();

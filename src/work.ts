@@ -30,9 +30,16 @@ export interface WorkOptions {
   readonly startWithinMs?: number;
 }
 
+export interface WorkSummary {
+  readonly crawls: number;
+  readonly requests: number;
+  /** Of the crawls. */
+  readonly ids: readonly number[];
+}
+
 export interface WorkRun {
   /** Rejects with CrawlError `store-unreachable`. */
-  readonly done: Promise<{ readonly crawls: number; readonly requests: number }>;
+  readonly done: Promise<WorkSummary>;
   /** What is in flight is finished, unless it takes too long. */
   leave(): void;
 }
@@ -67,7 +74,7 @@ export function work(options: WorkOptions): WorkRun {
   const passedOver = new Set<number>();
   let leaving = false;
   let requests = 0;
-  let crawls = 0;
+  const crawls = new Set<number>();
   let wake: () => void = () => undefined;
 
   const active = (): number => [...joined.values()].filter(({ over }) => !over).length;
@@ -99,7 +106,7 @@ export function work(options: WorkOptions): WorkRun {
     const run = await startWorker(parts, { concurrency: share, once: options.once });
     const entry: Joined = { run, over: false };
     joined.set(id, entry);
-    crawls++;
+    crawls.add(id);
     log("info", "working on a crawl", { crawl: id });
     run.done.then(
       () => ended(id, entry),
@@ -119,7 +126,7 @@ export function work(options: WorkOptions): WorkRun {
     wake();
   }
 
-  async function run(): Promise<{ crawls: number; requests: number }> {
+  async function run(): Promise<WorkSummary> {
     const link = await connectRedis(options.url, { log, startWithinMs: options.startWithinMs ?? 60_000 });
     const pulse = startPulse(link, { kind: "work", clock });
     try {
@@ -143,7 +150,7 @@ export function work(options: WorkOptions): WorkRun {
         });
       }
       await Promise.allSettled([...joined.values()].map(({ run: one }) => one.done));
-      return { crawls, requests };
+      return { crawls: crawls.size, requests, ids: [...crawls] };
     } finally {
       await pulse.close();
       await link.close();

@@ -365,11 +365,6 @@ function needed(spec: CrawlSpec): OptionProblem[] {
     problems.push({ option: "store", message: "a crawl lives in a store or in a state directory: leave one of --store and --state out" });
   if (spec.incremental && spec.stateDir === null)
     problems.push({ option: "incremental", message: "needs a state directory that holds the last run: give --state DIR (stateDir) too" });
-  // A file that one thread writes: of a store every thread has a connection.
-  if (spec.threads > 1 && spec.store === null)
-    for (const option of ["cache", "offline", "incremental"] as const)
-      if (spec[option] !== null && spec[option] !== false)
-        problems.push({ option, message: "stored pages have one reader and writer, and several threads cannot share it: leave this out, or give --threads 1" });
   const last = spec.stopWhen.find((rule) => parseStopRule(rule)?.value.kind === "last");
   if (last !== undefined && spec.stateDir === null && spec.store === null)
     problems.push({

@@ -1,6 +1,6 @@
 /** `skein work`: a worker for the crawls of a store. */
 import { parseDuration } from "../../core/units.ts";
-import type { work } from "../../work.ts";
+import type { WorkOptions, work } from "../../work.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
@@ -27,7 +27,7 @@ Examples:
     cliFlag("exit-when-idle", { value: "D", bare: IDLE, allowed: "a duration such as 10s", description: "End when there was no work for so long." }),
     cliFlag("scrapers", { value: "DIR", allowed: "a directory", description: "Where the scraper modules of crawls lie on this machine, by their file names." }),
   ],
-  shared: ["store", "concurrency", "allow-address", "proxy", "insecure", "parse-workers", "parse-timeout"],
+  shared: ["store", "concurrency", "threads", "allow-address", "proxy", "insecure", "parse-workers", "parse-timeout"],
   tail: `
 Non-public addresses are refused unless --allow-address names them.
 
@@ -52,7 +52,7 @@ export async function workCommand(argv: readonly string[], io: Io, load: () => P
   if (idle !== null && exitWhenIdleMs === null) throw usageError("--exit-when-idle", `expected a duration such as 10s, got ${JSON.stringify(idle)}`);
   io.stderr.write(`working for the store at ${store.shown} (${store.from})\n`);
   const { work } = await load();
-  const run = work({
+  const options: WorkOptions = {
     url: store.url,
     concurrency: spec.concurrency,
     once: reading.isOn("once"),
@@ -66,7 +66,10 @@ export async function workCommand(argv: readonly string[], io: Io, load: () => P
       parseTimeout: spec.parseTimeout,
     },
     log: logOf(io),
-  });
+  };
+  // One batch is one thread's.
+  const threads = options.once ? 1 : spec.threads;
+  const run = threads === 1 ? work(options) : (await import("../../work-threads.ts")).workTogether({ ...options, threads }, work);
   let times = 0;
   const off = io.onSignal((signal) => {
     times++;
