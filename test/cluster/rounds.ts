@@ -178,7 +178,15 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
     truncateSync(path, Math.max(Math.min(size, least), size - Math.floor(random() * Math.min(20_000, size / 3))));
   }
 
+  /** Redis 7.0 refuses to start when it is killed again while it rewrites a log whose end was torn off: redis-check-aof is for that. */
+  async function isRewritten(): Promise<boolean> {
+    const info = String(await direct.command("INFO"));
+    const runId = /run_id:(\w+)/.exec(info)?.[1];
+    return /aof_rewrite_in_progress:0/.test(info) && String(await direct.command("GET", "{skein}:run")) === runId;
+  }
+
   async function restartRedis(meanwhile: () => void): Promise<void> {
+    while (!(await isRewritten())) await sleep(20);
     await redis.kill();
     meanwhile();
     if (random() < 0.4) await sleep(random() * 2_000);
@@ -270,10 +278,12 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
     },
     /** With nobody at it any more: one crawl, ended once, and sound. */
     async check() {
-      for (const one of [...workers, ...leaving]) {
-        assert.ok(!one.over || (await one.ended) === 0, `a worker ended: ${one.stderr()}`);
+      for (const one of workers) {
+        assert.ok(!one.over, `a worker ended: ${one.stderr()}`);
         await one.kill();
       }
+      // Sent away while it started, the signal itself ended it.
+      for (const one of leaving) assert.ok(!one.over || ((await one.ended) ?? 0) === 0, `a worker left in bad order: ${one.stderr()}`);
       assert.deepEqual((await scanInvariants(direct, 1)).faults, []);
       const crawls = createCrawls(direct);
       assert.deepEqual(await crawls.list(10), [1], "there is another crawl");
