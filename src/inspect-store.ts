@@ -44,9 +44,9 @@ const LISTED = 100;
 /** A worker that has said nothing for so long counts no more. */
 export const SILENT_MS = 15_000;
 
-/** Rejects with CrawlError `store-unreachable`. A store that goes away afterwards ends the command. */
-export function connectStore(url: string, log: Logger): Promise<Link> {
-  return connectRedis(url, { log, startWithinMs: START_WITHIN_MS, waitMs: START_WITHIN_MS });
+/** Rejects with CrawlError `store-unreachable`. `waitMs`: how long a store is waited for that goes away afterwards. */
+export function connectStore(url: string, log: Logger, waitMs: number = START_WITHIN_MS): Promise<Link> {
+  return connectRedis(url, { log, startWithinMs: START_WITHIN_MS, waitMs });
 }
 
 export const atWork = (workers: readonly WorkerView[], job: number): readonly WorkerView[] =>

@@ -64,10 +64,15 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
     "export",
     {
       run: async (argv, io) =>
-        (await import("./commands/export.ts")).exportCommand(argv, io, async () => {
-          const [view, files, journal] = await Promise.all([import("../inspect.ts"), import("../inspect-export.ts"), import("../inspect-journal.ts")]);
-          return { ...view, ...files, ...journal };
-        }),
+        (await import("./commands/export.ts")).exportCommand(
+          argv,
+          io,
+          async () => {
+            const [view, files, journal] = await Promise.all([import("../inspect.ts"), import("../inspect-export.ts"), import("../inspect-journal.ts")]);
+            return { ...view, ...files, ...journal };
+          },
+          () => import("../export-store.ts"),
+        ),
       help: async () => helpOf((await import("./commands/export.ts")).EXPORT),
     },
   ],

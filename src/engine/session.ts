@@ -375,7 +375,11 @@ function whereSinksStand(sinks: readonly Sink[], sync: boolean): ReadonlyMap<str
 const STRENGTH: Readonly<Record<StopMode, number>> = { queue: 1, flight: 2, now: 3 };
 
 /** The record of a request whose lease was lost to crashes (product contract, section 5). */
-function crashedOutput(parts: Parts, request: CrawlRequest, crashes: number): Output {
+export function crashedOutput(
+  parts: Pick<Parts, "clock"> & { readonly admit: { readonly scope: Pick<Parts["admit"]["scope"], "lists"> } },
+  request: CrawlRequest,
+  crashes: number,
+): Output {
   const page: PageRecord = pageRecord({
     request,
     outcome: "failed",

@@ -1,8 +1,6 @@
-/** `skein export`: the records of a durable crawl into a file of another format, or to stdout as JSON Lines. */
+/** `skein export`: the records of a crawl in a state directory into a file of another format, or to stdout as JSON Lines; of one on a store: export-job.ts. */
 import { resolve } from "node:path";
-import { CrawlError } from "../../core/errors.ts";
 import type { PageRecord } from "../../core/records.ts";
-import { parseSpec } from "../../core/spec.ts";
 import type { Journal, openStateView, StateView } from "../../inspect.ts";
 import type { ExportKind, exportTo, itemLine, journalFor } from "../../inspect-export.ts";
 import type { journalLines } from "../../inspect-journal.ts";
@@ -12,7 +10,9 @@ import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
 import { spellNumber, spellUrls } from "../progress.ts";
-import { type Reading, readVerb, STATE_FLAG, stateOf, usageError, type Verb } from "../verb.ts";
+import { type Reading, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
+import { JOB_FLAG, neededJob, whereOf } from "../where.ts";
+import { checkNames, exportFromStore, type StoreExportParts } from "./export-job.ts";
 
 export interface ExportParts {
   readonly openStateView: typeof openStateView;
@@ -29,22 +29,27 @@ const COUNTED: Readonly<Record<ExportKind, string>> = { pages: "pages", links: "
 export const EXPORT: Verb = {
   name: "export",
   head: `Usage: skein export --state DIR [-o FILE]… [options]
+       skein export --store URL --job ID [--follow] [-o FILE]… [options]
 
 Writes what a crawl has recorded so far, running or not, into files. The format goes by their names:
 .jsonl, .json, .csv (each also with .gz) or .sqlite. Without -o, JSON Lines on stdout.
 
+From a store results are taken, each once: what is written is in the files and no more in the store.
+The same command goes on with its files, also after a kill. With --follow until the crawl has ended.
+
 Examples:
   skein export --state crawl1 -o pages.csv --fields url,status,title
   skein export --state crawl1 --what skipped | jq -r .reason | sort | uniq -c
-  skein export --state crawl1 --what links -o edges.csv
   skein export --state crawl1 --what items -o shop.sqlite
+  skein export --store redis://localhost:6379 --job 3 --follow -o pages.jsonl --skipped skipped.csv
 `,
   own: [
     STATE_FLAG,
+    JOB_FLAG,
     cliFlag("what", {
       value: KINDS.join("|"),
       allowed: `one of ${KINDS.join(", ")}`,
-      description: "Page records, items of the scraper, skipped URLs, or the edges of the link graph. [pages]",
+      description: "Page records, items of the scraper, skipped URLs, or the edges of the link graph. [pages; of a store: items where the crawl gives them]",
     }),
     cliFlag("output", {
       short: "o",
@@ -52,11 +57,17 @@ Examples:
       allowed: "a file name, or -",
       description: "Where to; - is stdout (repeatable). An existing file is replaced.",
     }),
+    cliFlag("follow", { description: "From a store: until the crawl has ended. Without it, what is there now." }),
+    cliFlag("pages", { value: "FILE", allowed: "a file name", description: "From a store: page records too, beside items." }),
+    cliFlag("skipped", { value: "FILE", allowed: "a file name", description: "From a store: skipped URLs too." }),
+    cliFlag("links", { value: "FILE", allowed: "a file name", description: "From a store: the edges of the link graph too." }),
+    cliFlag("drop", { description: "From a store: take the crawl out of it once it has ended and all is written." }),
     cliFlag("quiet", { short: "q", description: "Do not say what was written." }),
   ],
-  shared: ["fields", "meta"],
+  shared: ["fields", "meta", "store"],
   tail: `
-Exit status: 0; 2 usage, or no crawl in DIR; 3 a file cannot be written.
+Exit status: 0; 2 usage, no crawl in DIR, or no such job; 3 a file cannot be written; of a store
+also 5 it does not answer, 7 another process writes the results, 130 interrupted.
 `,
 };
 
@@ -73,18 +84,7 @@ function stdoutBytes(lines: readonly string[], { what, fields, meta }: Asked, pa
   return Buffer.from(buffer.take());
 }
 
-/** The schema knows which file names are outputs. */
-function checkNames(files: readonly string[]): void {
-  try {
-    parseSpec({ outputs: files });
-  } catch (error) {
-    if (!(error instanceof CrawlError)) throw error;
-    const problems = error.problems.map(({ message }) => ({ option: "--output", message }));
-    throw new CrawlError("invalid-options", problems.map(({ message }) => `--output: ${message}`).join("\n"), { cause: error, problems });
-  }
-}
-
-interface Asked {
+export interface Asked {
   readonly what: ExportKind;
   readonly fields: readonly string[] | null;
   readonly meta: boolean;
@@ -129,12 +129,24 @@ function journalOf({ openStateView, journalFor }: ExportParts, dir: string, { wh
   return journalFor(view, what);
 }
 
+/** Flags that make no sense for a state directory, from which nothing is taken. */
+const OF_STORES = ["follow", "pages", "skipped", "links", "drop"] as const;
+
 /** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
-export async function exportCommand(argv: readonly string[], io: Io, load: () => Promise<ExportParts>): Promise<number> {
+export async function exportCommand(
+  argv: readonly string[],
+  io: Io,
+  load: () => Promise<ExportParts>,
+  loadStore: () => Promise<StoreExportParts>,
+): Promise<number> {
   const reading = await readVerb(EXPORT, argv, io);
   if (reading === null) return EXIT.ok;
+  const where = whereOf(reading, argv, io);
   const asked = askedOf(reading);
-  const dir = stateOf(reading, io);
+  if (where.kind === "store") return exportFromStore({ url: where.url, job: neededJob(where.job), reading, asked }, io, loadStore);
+  const foreign = OF_STORES.find((name) => reading.isOn(name) || reading.text(name) !== null);
+  if (foreign !== undefined) throw usageError(`--${foreign}`, "goes with --store; a state directory keeps everything, and is exported by --what");
+  const { dir } = where;
   const parts = await load();
   const console = createConsole(io, { format: "text", quiet: reading.isOn("quiet"), verbose: false, progress: false });
   const journal = journalOf(parts, dir, asked, io, console);
