@@ -14,7 +14,7 @@ export interface EventHub {
   /** No more will come. */
   end(): void;
   /** From after the event `after` where it is still known; else `now` tells first how the job stands: something at least. */
-  watch(after: string | null, signal: AbortSignal, now: () => readonly Happening[]): AsyncGenerator<JobEvent>;
+  watch(after: string | null, signal: AbortSignal, now: () => readonly Happening[] | Promise<readonly Happening[]>): AsyncGenerator<JobEvent>;
 }
 
 const KEPT = 1_000;
@@ -59,14 +59,14 @@ export function createEventHub(nextId: () => number): EventHub {
 
   const numbered = (happening: Happening): JobEvent => ({ id: String(nextId()), ...happening });
 
-  async function* watch(after: string | null, signal: AbortSignal, now: () => readonly Happening[]): AsyncGenerator<JobEvent> {
+  async function* watch(after: string | null, signal: AbortSignal, now: () => readonly Happening[] | Promise<readonly Happening[]>): AsyncGenerator<JobEvent> {
     let at = after !== null && /^\d{1,15}$/.test(after) ? Number(after) : -1;
     // One that was never given out says nothing.
     if (at > nextId()) at = -1;
     while (!signal.aborted) {
       // New, or too slow: what matters is how it stands now.
       if (at < gone) {
-        for (const event of now().map(numbered)) {
+        for (const event of (await now()).map(numbered)) {
           at = Math.max(at, idOf(event));
           yield event;
           if (signal.aborted) return;

@@ -1,6 +1,7 @@
 /** What is asked of a job beside its run: why a URL was or was not fetched, and its hosts where it does not run now. */
 import type { Clock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
+import type { HostView } from "./core/frontier.ts";
 import type { JobHost } from "./core/jobs.ts";
 import { openStateView, type StateView } from "./inspect.ts";
 import { explain } from "./inspect-explain.ts";
@@ -8,6 +9,13 @@ import { explanationLines } from "./inspect-words.ts";
 import { parseUrl } from "./rules/url.ts";
 import type { JobRow } from "./store/jobs/book.ts";
 import { committedOf } from "./store/jobs/committed.ts";
+
+export interface Explained {
+  readonly url: string;
+  readonly lines: readonly string[];
+}
+
+export const NOT_BEGUN = "The job has not begun: nothing was looked at yet.";
 
 /** Canonical where it is a URL; of a bare host the form that the crawl knows. */
 function askedUrl(text: string, view: StateView): string {
@@ -19,8 +27,8 @@ function askedUrl(text: string, view: StateView): string {
   return forms.find((form) => view.lookUp(form) !== null) ?? forms[0] ?? trimmed;
 }
 
-export async function explainJob(dir: string, url: string, clock: Clock): Promise<{ readonly url: string; readonly lines: readonly string[] }> {
-  if (committedOf(dir) === null) return { url, lines: ["The job has not begun: nothing was looked at yet."] };
+export async function explainJob(dir: string, url: string, clock: Clock): Promise<Explained> {
+  if (committedOf(dir) === null) return { url, lines: [NOT_BEGUN] };
   using view = openStateView(dir);
   const asked = askedUrl(url, view);
   const explanation = await explain(view, asked);
@@ -30,12 +38,17 @@ export async function explainJob(dir: string, url: string, clock: Clock): Promis
 
 /** As its process noted them last, and those whose rules were changed. */
 export function hostsOf(dir: string, row: JobRow, most: number): readonly JobHost[] {
-  const noted = notedHosts(dir);
-  const known = new Set(noted.map(({ host }) => host));
+  const noted = notedHosts(dir).map((host) => ({ ...host, inFlight: 0, dueInMs: 0 }));
+  return allHosts(noted, row, most);
+}
+
+/** The given ones, and others whose rules were changed. */
+export function allHosts(given: readonly HostView[], row: JobRow, most: number): readonly JobHost[] {
+  const known = new Set(given.map(({ host }) => host));
   const patched = Object.keys(row.patches).filter((host) => !known.has(host));
   const idle = { queued: 0, inFlight: 0, dueInMs: 0, settled: 0, meanLatencyMs: 0 };
   const all = [
-    ...noted.map((host) => ({ ...host, inFlight: 0, dueInMs: 0 })),
+    ...given,
     ...patched.map((host) => ({ ...idle, host, concurrency: row.patches[host]?.concurrency ?? 0, delayMs: row.patches[host]?.delayMs ?? 0 })),
   ];
   return all.slice(0, most).map((host) => ({ ...host, paused: row.patches[host.host]?.paused === true }));

@@ -4,8 +4,9 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { CrawlError } from "./core/errors.ts";
 import type { Created, JobService, NewJob } from "./core/jobs.ts";
-import { hasEnded, type JobKeeper, type JobsOptions, specOf } from "./jobs-keeper.ts";
+import { hasEnded, specOf } from "./jobs-keeper.ts";
 import { countKnown } from "./jobs-known.ts";
+import type { JobKeeper, JobsOptions } from "./jobs-parts.ts";
 import { SEEDS_FILE } from "./jobs-run.ts";
 import { jobOptions, scraperFile } from "./jobs-spec.ts";
 import type { JobRow } from "./store/jobs/book.ts";
@@ -63,6 +64,7 @@ export function createIntake(keeper: JobKeeper, options: JobsOptions): Pick<JobS
     if (before === null) return UNKNOWN;
     if (hasEnded(before)) return conflict(before, "the job has ended");
     if (before.state === "stopping") return conflict(before, "the job is stopping");
+    if (keeper.runOf(id) === undefined && !(await keeper.home.holdOpen(before))) return conflict(before, "the job came to its end");
     const path = join(dirOf(id), SEEDS_FILE);
     const intake = { bytes: before.seedsBytes, total: before.seedsTotal, emptyLines: "skip", most: maxUrls } as const;
     const taken = await takeSeeds(path, lines, { ...intake, bareScheme: specOf(before).defaultScheme ?? "refuse" });
@@ -76,7 +78,7 @@ export function createIntake(keeper: JobKeeper, options: JobsOptions): Pick<JobS
     // From here on a restart reads them too.
     change(id, { seedsBytes: bytes, seedsTotal: total, seeds: [...row.seeds, ...first].slice(0, SEEDS_SHOWN) });
     if (run === undefined) return { ...countKnown(readSeeds(path, 0, before.seedsBytes), fresh()), rejected, rejectedTotal };
-    const counts = await run.add(fresh());
+    const counts = await keeper.home.ask(() => run.add(fresh()));
     if (counts !== null) return { added: counts.added, known: counts.known, rejected, rejectedTotal };
     const now = book.get(id);
     if (now === null) return UNKNOWN;

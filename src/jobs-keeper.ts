@@ -2,78 +2,22 @@
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { AssembleOptions } from "./assemble.ts";
-import { type Clock, realClock, type Timer } from "./core/clock.ts";
+import { realClock, type Timer } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { FinishReason } from "./core/events.ts";
 import { ENDED_STATES, type JobCounts, type JobState, type JobTable, type JobView } from "./core/jobs.ts";
-import { type Logger, silentLog } from "./core/log.ts";
+import { silentLog } from "./core/log.ts";
 import type { CrawlSpec } from "./core/spec.ts";
-import { endedCounts, waitingCounts } from "./jobs-counts.ts";
+import { committedCounts, endedCounts, waitingCounts } from "./jobs-counts.ts";
 import { createEventHub, type EventHub } from "./jobs-events.ts";
-import { fileOf } from "./jobs-lines.ts";
-import { countsIn, type Ending, failureDetail, isDiskFull, type RunningJob, runJob, type Totals } from "./jobs-run.ts";
+import type { JobHome } from "./jobs-home.ts";
+import { fileOf, sinkOf } from "./jobs-lines.ts";
+import type { HowEnded, JobKeeper, JobsOptions } from "./jobs-parts.ts";
+import { type Ending, failureDetail, isDiskFull, type RunningJob, runJob, SEEDS_FILE, type Totals } from "./jobs-run.ts";
 import { crawlSpecOf, type JobPolicy, shownSpec } from "./jobs-spec.ts";
-import { type JobBook, type JobRow, openBook, type RowChange } from "./store/jobs/book.ts";
+import type { JobBook, JobRow, RowChange } from "./store/jobs/book.ts";
+import { readSeeds } from "./store/jobs/seeds.ts";
 import { createHostGate } from "./store/memory/gate.ts";
-
-export interface JobsOptions {
-  /** The data directory; made when it is not there. */
-  readonly dir: string;
-  /** Jobs that run at a time; others wait, oldest first. */
-  readonly maxRunning?: number;
-  /** Jobs that have not ended, waiting ones included. */
-  readonly maxJobs?: number;
-  /** Seeds of one job. */
-  readonly maxUrls?: number;
-  /** Most requests in flight of one job; null: as the job says. */
-  readonly concurrency?: number | null;
-  /** Addresses that may be reached; default: none but public ones. */
-  readonly addresses?: CrawlSpec["addresses"];
-  /** Where scrapers lie that jobs may name; null: there are none. */
-  readonly scrapersDir?: string | null;
-  /** Threads for the scraper of one job. */
-  readonly parseWorkers?: number;
-  /** Ms after which a job that has ended is deleted; null: never. */
-  readonly keepFor?: number | null;
-  readonly log?: Logger;
-  /** Tests replace the world. */
-  readonly world?: AssembleOptions["world"];
-}
-
-export interface HowEnded {
-  readonly state: JobState;
-  readonly finishReason: FinishReason | null;
-}
-
-export interface JobKeeper {
-  readonly book: JobBook;
-  readonly policy: JobPolicy;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly totals: Readonly<Totals>;
-  readonly closing: boolean;
-  /** Jobs that wait or run. */
-  readonly busy: number;
-  dirOf(id: number): string;
-  viewOf(row: JobRow): Promise<JobView>;
-  /** Of a job that does not run. */
-  idleCounts(row: JobRow): JobCounts;
-  runOf(id: number): RunningJob | undefined;
-  hubOf(id: number): EventHub;
-  /** Writes it down (`waits`: as the book's), and tells those who watch of a new state. */
-  change(id: number, to: RowChange, waits?: boolean): JobRow;
-  enqueue(id: number): void;
-  dequeue(id: number): void;
-  /** Starts what there is room for. */
-  pump(): void;
-  /** At once, whatever else runs. */
-  start(row: JobRow): void;
-  end(row: JobRow, how: HowEnded, more: Pick<JobRow, "detail" | "counts" | "sizes">): JobRow;
-  /** A job that does not run, with its files. */
-  remove(id: number): Promise<void>;
-  close(): Promise<void>;
-}
 
 const TABLES: readonly JobTable[] = ["pages", "items", "skipped", "images"];
 /** How long a stop of the service waits for what is in flight, and then for what it aborts. */
@@ -95,8 +39,14 @@ export const specOf = (row: JobRow): CrawlSpec => JSON.parse(row.spec) as CrawlS
 export const hasEnded = (row: JobRow): boolean => ENDED_STATES.has(row.state);
 const wordsOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** Takes the directory for this process alone and goes on with its jobs. Throws CrawlError `state-held` or `state-unwritable`. */
-export function openKeeper(options: JobsOptions): JobKeeper {
+/** Of the store itself, or of somebody who still writes the job's outputs: it will pass. */
+function isStoreTrouble(error: unknown): boolean {
+  if (!(error instanceof CrawlError)) return false;
+  return error.code === "store-unreachable" || error.code === "state-held" || error.problems.some(({ option }) => option.startsWith("store"));
+}
+
+/** `book` and `home` are its own from now on. */
+export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome): JobKeeper {
   const { dir, maxRunning = 16, keepFor = null, log = silentLog } = options;
   const clock = options.world?.clock ?? realClock;
   const policy: JobPolicy = {
@@ -105,7 +55,6 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     concurrency: options.concurrency ?? null,
     parseWorkers: options.parseWorkers ?? 1,
   };
-  const book = openBook(dir);
   const gate = createHostGate(clock);
   const live = new Map<number, RunningJob>();
   const hubs = new Map<number, EventHub>();
@@ -120,14 +69,26 @@ export function openKeeper(options: JobsOptions): JobKeeper {
   let calm: Timer | null = null;
   const dirOf = (id: number): string => join(dir, "jobs", String(id));
 
-  function idleCounts(row: JobRow): JobCounts {
+  /** What was known last of jobs that have not ended. */
+  const seen = new Map<number, JobCounts>();
+
+  async function idleCounts(row: JobRow): Promise<JobCounts> {
     if (row.counts !== null) return row.counts;
-    return row.startedAt === null ? waitingCounts(row.seedsTotal) : countsIn(dirOf(row.id), row.seedsTotal);
+    if (row.startedAt === null) return waitingCounts(row.seedsTotal);
+    try {
+      const committed = await home.committed(row, dirOf(row.id));
+      const counts = committed === null ? waitingCounts(row.seedsTotal) : committedCounts(committed, row.seedsTotal);
+      seen.set(row.id, counts);
+      return counts;
+    } catch {
+      // It cannot be read: the run, when it starts, says why.
+      return seen.get(row.id) ?? waitingCounts(row.seedsTotal);
+    }
   }
 
   async function viewOf(row: JobRow): Promise<JobView> {
     const running = live.get(row.id);
-    const counts = running === undefined ? idleCounts(row) : await running.counts();
+    const counts = await (running === undefined ? idleCounts(row) : running.counts());
     // It may have ended while its counts were looked at.
     const { id, state, seeds, seedsTotal, createdAt, startedAt, endedAt, finishReason, detail, counts: final } = book.get(row.id) ?? row;
     return { id, state, spec: shownSpec(specOf(row)), seeds, seedsTotal, counts: final ?? counts, createdAt, startedAt, endedAt, finishReason, detail };
@@ -183,30 +144,45 @@ export function openKeeper(options: JobsOptions): JobKeeper {
   function start(before: JobRow): void {
     const { id } = before;
     const row = change(id, { state: before.wish === null ? "running" : "stopping", startedAt: before.startedAt ?? clock.epoch() }, false);
-    let spec: CrawlSpec;
+    const dir = dirOf(id);
+    let wanted: CrawlSpec;
     try {
-      spec = crawlSpecOf(specOf(row), dirOf(id), policy);
+      wanted = crawlSpecOf(specOf(row), policy);
     } catch (error) {
-      conclude(id, { kind: "failed", error, detail: failureDetail(error), counts: endedCounts(idleCounts(row), false) }, null);
+      void idleCounts(row).then((counts) => conclude(id, { kind: "failed", error, detail: failureDetail(error), counts: endedCounts(counts, false) }, null));
       return;
     }
+    const current = (): JobRow => book.get(id) ?? row;
+    const seeds = () => readSeeds(join(dir, SEEDS_FILE), 0, current().seedsBytes);
+    const { spec, options: more } = home.run({
+      ...{ row, dir, spec: wanted, begun: before.startedAt !== null, current, seeds, note: (change) => void book.change(id, change) },
+      shared: { gate, syncEveryMs: () => SYNC_MS * Math.max(1, live.size), blame: suspicious },
+    });
     const run = runJob({
-      ...{ row, dir: dirOf(id), spec, paused: false, hub: hubOf(id), totals, clock, log },
-      seedsBytes: () => book.get(id)?.seedsBytes ?? 0,
-      more: {
-        shared: { gate, syncEveryMs: () => SYNC_MS * Math.max(1, live.size), blame: suspicious },
-        ...(options.world === undefined ? {} : { world: options.world }),
-      },
+      ...{ row, dir, spec, seeds, hub: hubOf(id), totals, clock, log },
+      counts: row.counts ?? seen.get(id) ?? waitingCounts(row.seedsTotal),
+      committed: () => home.committed(current(), dir),
+      more: { ...more, ...(options.world === undefined ? {} : { world: options.world }) },
     });
     live.set(id, run);
     log("info", "job started", { job: id });
     void run.done.then(async (ending) => conclude(id, ending, await sizesOf(id, ending)));
   }
 
-  /** Of the files of a run that closed them itself; else the state says what of them counts. */
+  /** Of the files of a run that closed them itself; else the state says what of them counts, and where that is a store it is noted, since a store may go. */
   async function sizesOf(id: number, ending: Ending): Promise<JobRow["sizes"]> {
-    if (ending.kind !== "over" || !ending.clean) return null;
+    const row = book.get(id);
     const sizes = { pages: 0, items: 0, skipped: 0, images: 0 };
+    if (ending.kind !== "over" || !ending.clean) {
+      if (ending.kind === "interrupted" || row === null || row.crawl === null) return null;
+      try {
+        for (const table of TABLES) sizes[table] = await home.bytesOf(row, dirOf(id), sinkOf(table));
+        return sizes;
+      } catch {
+        // It is asked when they are.
+        return null;
+      }
+    }
     for (const table of TABLES) sizes[table] = (await stat(join(dirOf(id), fileOf(table))).catch(() => null))?.size ?? 0;
     return sizes;
   }
@@ -231,15 +207,27 @@ export function openKeeper(options: JobsOptions): JobKeeper {
   }
 
   function conclude(id: number, ending: Ending, sizes: JobRow["sizes"]): void {
+    const last = live.get(id)?.latest;
     live.delete(id);
+    // The store is left as the service closes, and the jobs with it.
+    if (ending.kind === "interrupted" || (closing && ending.kind === "failed" && isStoreTrouble(ending.error))) return;
     const row = book.get(id);
-    if (row === null || ending.kind === "interrupted") return;
+    if (row === null) return;
+    if (last !== undefined) seen.set(id, last);
     if (ending.kind === "failed" && isDiskFull(ending.error)) {
       log("error", "the disk is full: a job waits for room", { job: id });
       clock.after(FULL_DISK_MS, () => startAgain(id));
       return;
     }
-    if (ending.kind === "failed") log("error", "job failed", { job: id, why: wordsOf(ending.error) });
+    if (ending.kind === "failed" && row.crawl !== null && isStoreTrouble(ending.error)) {
+      log("warn", "a job waits for its store", { job: id, why: wordsOf(ending.error) });
+      clock.after(FULL_DISK_MS, () => startAgain(id));
+      return;
+    }
+    if (ending.kind === "failed") {
+      log("error", "job failed", { job: id, why: wordsOf(ending.error) });
+      home.halt(row).catch((error: unknown) => log("warn", "workers could not be told of a job that failed", { job: id, why: wordsOf(error) }));
+    }
     try {
       end(row, stateAfter(row, ending), { detail: ending.detail, counts: ending.counts, sizes }, false);
     } catch (error) {
@@ -259,11 +247,15 @@ export function openKeeper(options: JobsOptions): JobKeeper {
     const after = change(row.id, { ...how, ...more, spec, endedAt: clock.epoch(), wish: null }, waits);
     hub.end();
     hubs.delete(row.id);
+    seen.delete(row.id);
     log("info", "job ended", { job: row.id, state: how.state });
     return after;
   }
 
   async function remove(id: number): Promise<void> {
+    const row = book.get(id);
+    // First: a job that is listed still can be removed again.
+    if (row !== null) await home.remove(row);
     book.remove(id);
     hubs.get(id)?.end();
     hubs.delete(id);
@@ -301,6 +293,17 @@ export function openKeeper(options: JobsOptions): JobKeeper {
       if (!/^\d+$/.test(name) || book.get(Number(name)) === null) rmSync(join(dir, "jobs", name), { recursive: true, force: true });
   }
 
+  /** Until no job runs any more, or so long. */
+  async function finished(patienceMs: number): Promise<void> {
+    if (live.size === 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = clock.after(patienceMs, resolve);
+    await Promise.race([Promise.all([...live.values()].map((run) => run.done)), promise]);
+    timer.cancel();
+    // What they came to is noted in the same turn of the loop.
+    await new Promise<void>((next) => clock.soon(next));
+  }
+
   async function shut(): Promise<void> {
     closing = true;
     sweeper?.cancel();
@@ -309,16 +312,12 @@ export function openKeeper(options: JobsOptions): JobKeeper {
       ["flight", DRAIN_MS],
       ["now", ABORT_MS],
     ] as const) {
-      const runs = [...live.values()];
-      if (runs.length === 0) break;
-      for (const run of runs) run.interrupt(mode);
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = clock.after(patience, resolve);
-      await Promise.race([Promise.all(runs.map((run) => run.done)), promise]);
-      timer.cancel();
-      // What they came to is noted in the same turn of the loop.
-      await new Promise<void>((next) => clock.soon(next));
+      for (const run of live.values()) run.interrupt(mode);
+      await finished(patience);
     }
+    await home.close();
+    // Whatever still waited for the store is told so.
+    await finished(ABORT_MS);
     for (const hub of hubs.values()) hub.end();
     try {
       book.lives();
@@ -331,7 +330,6 @@ export function openKeeper(options: JobsOptions): JobKeeper {
   try {
     tidy();
   } catch (error) {
-    book.close();
     throw new CrawlError("state-unwritable", `cannot use the data directory ${dir}: ${wordsOf(error)}`, { cause: error });
   }
   queue = [...book.inStates(["queued"])];
@@ -348,7 +346,7 @@ export function openKeeper(options: JobsOptions): JobKeeper {
   void sweep();
 
   return {
-    ...{ book, policy, clock, log, totals, dirOf, viewOf, idleCounts, hubOf, change, enqueue, dequeue, pump, start, end, remove },
+    ...{ book, home, policy, clock, log, totals, dirOf, viewOf, idleCounts, hubOf, change, enqueue, dequeue, pump, start, end, remove },
     get closing() {
       return closing;
     },

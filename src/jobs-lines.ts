@@ -6,7 +6,6 @@ import type { CrawlSpec } from "./core/spec.ts";
 import { itemLine } from "./inspect-export.ts";
 import { loadScope } from "./rules/scope.ts";
 import type { JobRow } from "./store/jobs/book.ts";
-import { committedOf } from "./store/jobs/committed.ts";
 
 const PIECE = 256 * 1024;
 const NEWLINE = 10;
@@ -23,13 +22,6 @@ function offsetOf(row: JobRow, table: JobTable, cursor: string): number | null {
   const head = `${row.nonce}${LETTERS[table]}`;
   const rest = cursor.slice(head.length);
   return cursor.startsWith(head) && /^[0-9a-z]{1,10}$/.test(rest) ? Number.parseInt(rest, 36) : null;
-}
-
-/** Bytes of the table that will not be taken back. */
-function committedBytes(dir: string, row: JobRow, table: JobTable): number {
-  if (row.sizes !== null) return row.sizes[table];
-  const bytes = committedOf(dir)?.sinks.get(sinkOf(table))?.["bytes"];
-  return typeof bytes === "number" ? bytes : 0;
 }
 
 /** How a line of the journal is handed out; null: it is not. */
@@ -49,9 +41,17 @@ async function rendering(table: JobTable, spec: CrawlSpec): Promise<((line: stri
 /** The mark stands before the item, whose text may hold anything. */
 const isUnlisted = (line: string): boolean => line.slice(0, line.indexOf(',"item":')).endsWith(',"listed":false');
 
+export interface LinesInput {
+  readonly dir: string;
+  readonly row: JobRow;
+  readonly table: JobTable;
+  readonly spec: CrawlSpec;
+  /** Bytes of the table that will not be taken back. */
+  readonly to: number;
+}
+
 /** Null: the cursor is none of this table. */
-export async function jobLines(dir: string, row: JobRow, table: JobTable, spec: CrawlSpec, cursor: string | null): Promise<AsyncIterable<JobLine> | null> {
-  const to = committedBytes(dir, row, table);
+export async function jobLines({ dir, row, table, spec, to }: LinesInput, cursor: string | null): Promise<AsyncIterable<JobLine> | null> {
   const from = cursor === null ? 0 : offsetOf(row, table, cursor);
   if (from === null || from > to) return null;
   const path = join(dir, fileOf(table));

@@ -1,4 +1,4 @@
-/** One job while it runs: a durable crawl in its directory, with what the service watches and steers of it. What becomes of its end is jobs.ts's affair. */
+/** One job while it runs: a durable crawl, wherever it lives, with what the service watches and steers of it. What becomes of its end is jobs-keeper.ts's affair. */
 import { join } from "node:path";
 import type { AssembleOptions } from "./assemble.ts";
 import type { Clock, Timer } from "./core/clock.ts";
@@ -12,13 +12,12 @@ import type { HostKey } from "./core/request.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import { type CrawlRun, crawl, INTERRUPTED, sessionOf } from "./crawl.ts";
 import type { AddedSeeds } from "./engine/adding.ts";
-import { committedCounts, endedCounts, runningCounts, waitingCounts } from "./jobs-counts.ts";
+import { committedCounts, endedCounts, runningCounts } from "./jobs-counts.ts";
 import type { EventHub } from "./jobs-events.ts";
 import { IMAGES_SINK, type ImagesSink, openImages } from "./jobs-images.ts";
 import { fileOf } from "./jobs-lines.ts";
 import type { JobRow, Wish } from "./store/jobs/book.ts";
-import { committedOf } from "./store/jobs/committed.ts";
-import { readSeeds } from "./store/jobs/seeds.ts";
+import type { Committed } from "./store/jobs/committed.ts";
 
 /** A name that may lie in a state directory before there is a state. */
 export const SEEDS_FILE = ".seeds";
@@ -40,7 +39,7 @@ export type Ending =
   | { readonly kind: "failed"; readonly error: unknown; readonly detail: string; readonly counts: JobCounts };
 
 export interface RunningJob {
-  /** At most half a second old. */
+  /** At most half a second old, unless the store does not answer. */
   counts(): Promise<JobCounts>;
   /** As they were looked at last. */
   readonly latest: JobCounts;
@@ -61,17 +60,22 @@ export interface RunInput {
   readonly dir: string;
   /** As the crawl gets it: with what the operator decides. */
   readonly spec: CrawlSpec;
-  readonly paused: boolean;
+  /** As far as they are known. */
+  readonly counts: JobCounts;
+  /** What was committed of it before; null: it has not begun. */
+  readonly committed: () => Promise<Committed | null>;
   /** Of the seeds file, what is whole. */
-  readonly seedsBytes: () => number;
+  readonly seeds: () => Iterable<string>;
   readonly hub: EventHub;
   readonly totals: Totals;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly more: Pick<AssembleOptions, "world" | "shared">;
+  readonly more: AssembleOptions;
 }
 
 const TICK_MS = 500;
+/** Figures are waited for so long; then those that are known must do. */
+const LOOK_MOST_MS = 1_000;
 /** Page events of a tick: the newest. */
 const PAGES_A_TICK = 10;
 /** The rate spans so many ticks. */
@@ -95,10 +99,15 @@ export function failureDetail(error: unknown): string {
     case "output-unwritable":
     case "state-unwritable":
       return "the service cannot write its files";
+    case "internal":
+      return LOST.test(error.message) ? "its crawl is no longer in the store" : "an internal error";
     default:
       return "an internal error";
   }
 }
+
+/** Of jobs-cluster.ts, and of the scripts of a store. */
+const LOST = /no longer in the store|NOCRAWL/;
 
 const asStats = (counts: JobCounts): string => JSON.stringify([counts.total, counts.completed, counts.inProgress, counts.pages, counts.skipped, counts.bytes]);
 
@@ -112,28 +121,17 @@ export function isDiskFull(error: unknown): boolean {
   return false;
 }
 
-/** What the state in a directory says, or as much as there is to say without one. */
-export function countsIn(dir: string, seeds: number): JobCounts {
-  try {
-    const committed = committedOf(dir);
-    return committed === null ? waitingCounts(seeds) : committedCounts(committed, seeds);
-  } catch {
-    // It cannot be read: the run, when it starts, says why.
-    return waitingCounts(seeds);
-  }
-}
-
 /** Starts it at once. */
 export function runJob(input: RunInput): RunningJob {
   const { row, dir, spec, hub, totals, clock, log } = input;
   const aborting = new AbortController();
   let run: CrawlRun | null = null;
   let images: ImagesSink | null = null;
-  let latest: JobCounts = row.counts ?? countsIn(dir, row.seedsTotal);
+  let latest: JobCounts = input.counts;
   let lookedAt = -Infinity;
   let looking: Promise<JobCounts> | null = null;
   let seedsToCome = row.seedsTotal;
-  let paused = input.paused;
+  let paused = false;
   let wish = row.wish;
   let interrupted: StopMode | null = null;
   let pages: PageRecord[] = [];
@@ -220,6 +218,20 @@ export function runJob(input: RunInput): RunningJob {
     pages = [];
   }
 
+  /** Not longer than is waited for. */
+  async function lookInTime(): Promise<JobCounts> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const late = clock.after(LOOK_MOST_MS, resolve);
+    try {
+      await Promise.race([lookOnce(), promise]);
+    } catch {
+      // It is ending, and `done` says how.
+    } finally {
+      late.cancel();
+    }
+    return latest;
+  }
+
   async function tick(): Promise<void> {
     const before = asStats(latest);
     try {
@@ -232,7 +244,8 @@ export function runJob(input: RunInput): RunningJob {
   }
 
   async function start(): Promise<Ending> {
-    const found = committedOf(dir);
+    const found = await input.committed();
+    if (found !== null) latest = committedCounts(found, row.seedsTotal);
     // Killed between its end and the note of it.
     if (found?.run.finishReason != null) {
       const finishReason = found.run.finishReason as FinishReason; // written by a run
@@ -245,11 +258,8 @@ export function runJob(input: RunInput): RunningJob {
       };
     }
     if (spec.images) images = await openImages(join(dir, fileOf("images")), found?.sinks.get(IMAGES_SINK) ?? null);
-    const seeds = { [Symbol.iterator]: () => readSeeds(join(dir, SEEDS_FILE), 0, input.seedsBytes()) };
-    run = crawl(
-      { ...spec, seeds },
-      { ...input.more, sinks: images === null ? [] : [images], onEvent, log, signal: aborting.signal, seedNames: ["-i seeds"], sameCrawl: true },
-    );
+    const seeds = { [Symbol.iterator]: () => input.seeds()[Symbol.iterator]() };
+    run = crawl({ ...spec, seeds }, { ...input.more, sinks: images === null ? [] : [images], onEvent, log, signal: aborting.signal, seedNames: ["-i seeds"] });
     const { done } = run;
     begun.resolve();
     applyStop();
@@ -280,7 +290,7 @@ export function runJob(input: RunInput): RunningJob {
     get latest() {
       return latest;
     },
-    counts: async () => (over || clock.now() - lookedAt < TICK_MS ? latest : lookOnce().catch(() => latest)),
+    counts: async () => (over || clock.now() - lookedAt < TICK_MS ? latest : lookInTime()),
     stop(wanted) {
       wish = wanted;
       paused = false;

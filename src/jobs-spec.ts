@@ -48,13 +48,12 @@ export function scraperFile(name: string, { scrapersDir }: Pick<JobPolicy, "scra
   return file;
 }
 
-/** The spec as the crawl gets it. Throws CrawlError `invalid-options`. */
-export function crawlSpecOf(job: CrawlSpec, stateDir: string, policy: JobPolicy): CrawlSpec {
+/** The spec as the crawl gets it, wherever it lives. Throws CrawlError `invalid-options`. */
+export function crawlSpecOf(job: CrawlSpec, policy: JobPolicy): CrawlSpec {
   const { addresses, concurrency, parseWorkers } = policy;
   return {
     ...job,
     addresses,
-    stateDir,
     concurrency: Math.min(job.concurrency, concurrency ?? Infinity),
     ...(job.scraper === null ? {} : { scraper: scraperFile(job.scraper, policy), parseWorkers }),
   };

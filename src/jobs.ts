@@ -1,28 +1,37 @@
-/** Jobs of a service on the embedded store: crawls in one data directory, many side by side, gone on with after a restart. Speaks no HTTP. */
+/** Jobs of a service: crawls whose results lie in one data directory, many side by side, gone on with after a restart. Speaks no HTTP. */
 import { type ControlAnswer, JOB_STATES, type JobEvent, type JobService, type JobState } from "./core/jobs.ts";
 import { endedCounts } from "./jobs-counts.ts";
 import type { Happening } from "./jobs-events.ts";
-import { explainJob, hostsOf } from "./jobs-inspect.ts";
 import { createIntake } from "./jobs-intake.ts";
-import { hasEnded, type JobsOptions, openKeeper, specOf } from "./jobs-keeper.ts";
-import { jobLines } from "./jobs-lines.ts";
+import { hasEnded, specOf } from "./jobs-keeper.ts";
+import { jobLines, sinkOf } from "./jobs-lines.ts";
+import { openKeeper } from "./jobs-open.ts";
+import type { JobsOptions } from "./jobs-parts.ts";
 import type { JobRow, Wish } from "./store/jobs/book.ts";
 
-export type { JobsOptions } from "./jobs-keeper.ts";
+export type { JobsOptions } from "./jobs-parts.ts";
 
 const STRENGTH = { queue: 1, flight: 2, now: 3 } as const;
 /** The disk is tried at most so often. */
 const PROBE_MS = 1_000;
 
-/** Takes the directory for this process alone and goes on with its jobs. Throws CrawlError `state-held` or `state-unwritable`. */
+/** Takes the directory for this process alone and goes on with its jobs. Rejects with CrawlError `state-held`, `state-unwritable` or `store-unreachable`. */
 export async function openJobs(options: JobsOptions): Promise<JobService> {
-  const keeper = openKeeper(options);
-  const { book, change, clock, dequeue, dirOf, end, enqueue, hubOf, idleCounts, log, pump, remove, runOf, start, totals, viewOf } = keeper;
+  const keeper = await openKeeper(options);
+  const { book, change, clock, dequeue, dirOf, end, enqueue, home, hubOf, idleCounts, log, pump, remove, runOf, start, totals, viewOf } = keeper;
 
   const done = async (row: JobRow): Promise<ControlAnswer> => ({ kind: "done", job: await viewOf(row) });
   const conflict = async (row: JobRow, why: string) => ({ kind: "conflict" as const, job: await viewOf(row), why });
   const UNKNOWN = { kind: "unknown" as const };
   const ended = (row: JobRow) => conflict(row, `the job has ended (${row.state})`);
+
+  /** What is asked of a job that has begun is to take hold: where its crawl cannot be reached, nothing is changed. Rejects with `store-unreachable`. */
+  async function reached(id: number): Promise<JobRow | null> {
+    const row = book.get(id);
+    if (row === null || row.startedAt === null || hasEnded(row)) return row;
+    await home.ask(async () => undefined);
+    return book.get(id);
+  }
 
   function stronger(row: JobRow, wish: Wish): boolean {
     if (row.wish === null || wish.kind === "cancel") return true;
@@ -40,32 +49,38 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
       return done(after);
     }
     const detail = wish.kind === "stop" ? wish.reason : null;
-    if (wish.kind === "cancel" || row.startedAt === null) {
+    // What workers have settled meanwhile is in the store still, and only a run fetches it.
+    if ((wish.kind === "cancel" && row.crawl === null) || row.startedAt === null) {
       const how =
         wish.kind === "cancel" ? ({ state: "cancelled", finishReason: "cancelled" } as const) : ({ state: "stopped", finishReason: "stop-condition" } as const);
-      return done(end(row, how, { detail, counts: endedCounts(idleCounts(row), wish.kind === "stop"), sizes: null }));
+      const counts = endedCounts(await idleCounts(row), wish.kind === "stop");
+      // It was let go meanwhile.
+      const now = book.get(id) ?? row;
+      if (runOf(id) !== undefined || hasEnded(now)) return hasEnded(now) ? ended(now) : halt(now, wish);
+      return done(end(now, how, { detail, counts, sizes: null }));
     }
     // It has begun: what it leaves out is to be listed, and in mode `queue` what is queued is to be done.
     start(book.change(id, { wish }));
     return done(book.get(id) ?? row);
   }
 
-  function happeningsOf(row: JobRow): readonly Happening[] {
+  async function happeningsOf(row: JobRow): Promise<readonly Happening[]> {
+    const counts = runOf(row.id)?.latest ?? (await idleCounts(row));
     const { state, finishReason } = book.get(row.id) ?? row;
     return [
       { kind: "state", state, finishReason },
-      { kind: "counts", counts: runOf(row.id)?.latest ?? idleCounts(row) },
+      { kind: "counts", counts },
     ];
   }
 
   async function* onlyNow(row: JobRow): AsyncGenerator<JobEvent> {
-    for (const happening of happeningsOf(row)) yield { id: String(book.nextEvent()), ...happening };
+    for (const happening of await happeningsOf(row)) yield { id: String(book.nextEvent()), ...happening };
   }
 
   let probed = { at: -Infinity, why: null as string | null };
   function trouble(): string | null {
     if (keeper.closing) return "the service is about to stop";
-    if (clock.now() - probed.at < PROBE_MS) return probed.why;
+    if (clock.now() - probed.at < PROBE_MS) return probed.why ?? home.trouble;
     try {
       book.probe();
       probed = { at: clock.now(), why: null };
@@ -73,7 +88,7 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
       log("error", "the data directory cannot be written", { why: error instanceof Error ? error.message : String(error) });
       probed = { at: clock.now(), why: "the data directory cannot be written" };
     }
-    return probed.why;
+    return probed.why ?? home.trouble;
   }
 
   return {
@@ -84,12 +99,12 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
     },
     list: (query) => Promise.all(book.list(query).map(viewOf)),
     async stop(id, mode, reason) {
-      const row = book.get(id);
+      const row = await reached(id);
       if (row === null) return UNKNOWN;
       return hasEnded(row) ? ended(row) : halt(row, { kind: "stop", mode, reason });
     },
     async pause(id) {
-      const row = book.get(id);
+      const row = await reached(id);
       if (row === null) return UNKNOWN;
       if (hasEnded(row)) return ended(row);
       if (row.state === "stopping") return conflict(row, "the job is stopping");
@@ -101,7 +116,7 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
       return done(after);
     },
     async resume(id) {
-      const row = book.get(id);
+      const row = await reached(id);
       if (row === null) return UNKNOWN;
       if (hasEnded(row)) return ended(row);
       if (row.state === "stopping") return conflict(row, "the job is stopping");
@@ -114,7 +129,7 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
       return done(book.get(id) ?? after);
     },
     async cancel(id) {
-      const row = book.get(id);
+      const row = await reached(id);
       if (row === null) return UNKNOWN;
       if (!hasEnded(row)) return halt(row, { kind: "cancel" });
       await remove(id);
@@ -122,24 +137,28 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
     },
     async lines(id, table, cursor) {
       const row = book.get(id);
-      return row === null ? null : jobLines(dirOf(id), row, table, specOf(row), cursor);
+      if (row === null) return null;
+      const dir = dirOf(id);
+      const to = row.sizes?.[table] ?? (await home.bytesOf(row, dir, sinkOf(table)));
+      return jobLines({ dir, row, table, spec: specOf(row), to }, cursor);
     },
     async explain(id, url) {
-      return book.get(id) === null ? null : explainJob(dirOf(id), url, clock);
+      const row = book.get(id);
+      return row === null ? null : home.explain(row, dirOf(id), url);
     },
     async hosts(id, most) {
       const row = book.get(id);
       if (row === null) return null;
-      const views = (await runOf(id)?.hosts(most)) ?? [];
-      return views.length === 0 ? hostsOf(dirOf(id), row, most) : views.map((view) => ({ ...view, paused: row.patches[view.host]?.paused === true }));
+      const views = await home.ask(async () => (await runOf(id)?.hosts(most)) ?? []);
+      return views.length === 0 ? home.hosts(row, dirOf(id), most) : views.map((view) => ({ ...view, paused: row.patches[view.host]?.paused === true }));
     },
     async patchHost(id, name, patch) {
-      const row = book.get(id);
+      const row = await reached(id);
       if (row === null) return UNKNOWN;
       if (hasEnded(row)) return ended(row);
       const host = name.toLowerCase();
       const after = change(id, { patches: { ...row.patches, [host]: { ...row.patches[host], ...patch } } });
-      await runOf(id)?.patchHost(host, patch);
+      await home.ask(async () => runOf(id)?.patchHost(host, patch));
       return done(after);
     },
     async events(id, after, signal) {

@@ -12,7 +12,7 @@ import { makeFolder, takeLock } from "../sqlite/directory.ts";
 
 export const BOOK_FILE = "jobs.db";
 const APPLICATION_ID = 0x736b6a62;
-const VERSION = 1;
+const VERSION = 2;
 
 /** What was asked for a job that stops. */
 export type Wish = { readonly kind: "stop"; readonly mode: StopMode; readonly reason: string | null } | { readonly kind: "cancel" };
@@ -39,6 +39,8 @@ export interface JobRow {
   readonly patches: Readonly<Record<HostKey, HostPatch>>;
   /** Bytes of its files when it ended well. */
   readonly sizes: Readonly<Record<JobTable, number>> | null;
+  /** Number of its crawl in the store of the service; null: it lives in the job's own directory, or has not begun. */
+  readonly crawl: number | null;
   readonly rejected: readonly RejectedLine[];
   readonly rejectedTotal: number;
 }
@@ -79,7 +81,7 @@ const SCHEMA = `
   CREATE TABLE job (
     id INTEGER PRIMARY KEY, state TEXT NOT NULL, spec TEXT NOT NULL, nonce TEXT NOT NULL, seeds TEXT NOT NULL, seedsTotal INTEGER NOT NULL,
     seedsBytes INTEGER NOT NULL, createdAt REAL NOT NULL, startedAt REAL, endedAt REAL, finishReason TEXT, detail TEXT, wish TEXT, counts TEXT,
-    patches TEXT NOT NULL, sizes TEXT, rejected TEXT NOT NULL, rejectedTotal INTEGER NOT NULL
+    patches TEXT NOT NULL, sizes TEXT, rejected TEXT NOT NULL, rejectedTotal INTEGER NOT NULL, crawl INTEGER
   );
   CREATE INDEX job_state ON job (state, id);
   CREATE TABLE key (key TEXT PRIMARY KEY, fingerprint TEXT NOT NULL, job INTEGER NOT NULL) WITHOUT ROWID;
@@ -135,6 +137,7 @@ function openDatabase(dir: string): DatabaseSync {
     const version = Object.values(db.prepare("PRAGMA user_version").get() ?? {})[0];
     if (id === 0 && version === 0) db.exec(`BEGIN IMMEDIATE; ${SCHEMA} PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${VERSION}; COMMIT`);
     else if (id !== APPLICATION_ID) throw unusable(dir, `its ${BOOK_FILE} was not made by this program. Name another directory`);
+    else if (version === 1) db.exec(`BEGIN IMMEDIATE; ALTER TABLE job ADD COLUMN crawl INTEGER; PRAGMA user_version = ${VERSION}; COMMIT`);
     else if (version !== VERSION) throw unusable(dir, `it was written by another version of this program (${version}; this one knows ${VERSION})`);
     return db;
   } catch (error) {
@@ -220,7 +223,7 @@ function bookOf(dir: string, db: DatabaseSync, lock: DatabaseSync): JobBook {
         const id = metaOf("nextId");
         const whole: JobRow = {
           ...{ ...given, id, state: "queued", startedAt: null, endedAt: null, finishReason: null, detail: null, wish: null, counts: null, patches: {} },
-          sizes: null,
+          ...{ sizes: null, crawl: null },
         };
         const names = Object.keys(whole);
         setMeta("nextId", id + 1);

@@ -4,10 +4,10 @@ import { openForReading, type RunView, readRun, readSinks } from "../sqlite/dire
 import { type Counters, readCounters } from "../sqlite/progress.ts";
 
 export interface Committed {
-  readonly run: RunView;
+  readonly run: Pick<RunView, "elapsedMs" | "finishReason">;
   readonly sinks: ReadonlyMap<string, SinkState>;
   /** Null before the first step. */
-  readonly counters: Counters | null;
+  readonly counters: Omit<Counters, "levels" | "limit" | "elapsedMs" | "settled"> | null;
 }
 
 /** Null: there is no run yet. Throws CrawlError `state-unwritable` when it cannot be read. */
