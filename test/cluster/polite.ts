@@ -37,7 +37,11 @@ export interface PoliteRun {
   readonly longestWayMs: number;
 }
 
+type Line = LogLine & { readonly sentAt: number; readonly by: string };
+
 interface Sent {
+  /** Number of the process. */
+  readonly by: string;
   readonly at: number;
   readonly host: string;
   readonly target: string;
@@ -45,23 +49,26 @@ interface Sent {
 
 function readSent(folder: string): Sent[] {
   return readdirSync(folder)
-    .flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"))
-    .flatMap((line) => {
-      const match = /^(\d+) (\S+) GET (\S+)$/.exec(line);
-      return match === null ? [] : [{ at: Number(match[1]) / 1e6, host: match[2] ?? "", target: match[3] ?? "" }];
-    })
+    .flatMap((by) =>
+      readFileSync(join(folder, by), "utf8")
+        .split("\n")
+        .flatMap((line) => {
+          const match = /^(\d+) (\S+) GET (\S+)$/.exec(line);
+          return match === null ? [] : [{ by, at: Number(match[1]) / 1e6, host: match[2] ?? "", target: match[3] ?? "" }];
+        }),
+    )
     .sort((a, b) => a.at - b.at);
 }
 
 /** When each line of the log was sent: the last sending of that target to that host before it was read, each taken once. */
-function withSending(log: readonly LogLine[], sent: readonly Sent[]): (LogLine & { readonly sentAt: number })[] {
+function withSending(log: readonly LogLine[], sent: readonly Sent[]): Line[] {
   const left = Map.groupBy(sent, ({ host, target }) => `${host} ${target}`);
   return log.map((line) => {
     const list = left.get(`${line.host} ${line.target}`) ?? [];
-    const at = list.findIndex((one) => one.at <= line.at);
+    const at = list.findLastIndex((one) => one.at <= line.at);
     const [one] = at < 0 ? [] : list.splice(at, 1);
     assert.ok(one !== undefined, `${line.host}${line.target} was read and never sent`);
-    return { ...line, sentAt: one.at };
+    return { ...line, sentAt: one.at, by: one.by };
   });
 }
 
@@ -117,7 +124,7 @@ export async function checkPolite(options: {
   }
 }
 
-function judge(log: readonly (LogLine & { readonly sentAt: number })[], perHost: number): Omit<PoliteRun, "killed"> {
+function judge(log: readonly Line[], perHost: number): Omit<PoliteRun, "killed"> {
   let leastSentMs = Infinity;
   let leastReadMs = Infinity;
   for (const [host, lines] of Map.groupBy(log, (line) => line.host)) {
@@ -131,7 +138,8 @@ function judge(log: readonly (LogLine & { readonly sentAt: number })[], perHost:
       const delayMs = i > slowFrom ? FIRST.delayMs : SECOND.delayMs;
       const [sentMs, readMs] = [line.sentAt - before.sentAt, line.at - before.at];
       const way = before.at - before.sentAt;
-      const what = `${host}: ${line.agent} ${line.target} behind ${before.agent} ${before.target}: sent ${sentMs} ms, read ${readMs} ms after it`;
+      const told = sent.map((one) => `${one.sentAt.toFixed(1)} sent by ${one.by}, ${one.at.toFixed(1)} read: ${one.agent} ${one.target}`);
+      const what = `${host}: sent ${sentMs} ms, read ${readMs} ms after the one before:\n${told.slice(0, i + 1).join("\n")}`;
       assert.ok(sentMs >= delayMs - SLACK_MS, what);
       assert.ok(readMs >= delayMs - SLACK_MS - way, what);
       if (i > slowFrom) {
