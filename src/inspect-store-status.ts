@@ -72,11 +72,13 @@ function commonest(workers: readonly JobWorker[]): Bottleneck | null {
   return first === undefined ? null : (first[0] as Bottleneck); // pulse.ts says no other
 }
 
-/** Of work where it is known, else from its creation until it ended or was last worked on. */
-function elapsedOf(at: Glance, now: number, busy: boolean): number {
+/** Of work where that is known: the creator notes it at its end, and has been at it since it came. Else from the creation until it ended, or was last worked on. */
+function elapsedOf(at: Glance, now: number, here: readonly WorkerView[]): number {
   const noted = Number(at.info.get("elapsed") ?? 0);
-  if (at.info.has("finished") && noted > 0) return noted;
-  return Math.max(0, (at.endedAt ?? (busy ? now : (at.aliveAt ?? at.createdAt))) - at.createdAt);
+  const creator = here.find(({ kind }) => kind === "crawl");
+  if (creator !== undefined && !at.over) return Math.round(noted + creator.ageMs + creator.silentMs);
+  if (noted > 0) return noted;
+  return Math.round(Math.max(0, (at.endedAt ?? (here.length > 0 ? now : (at.aliveAt ?? at.createdAt))) - at.createdAt));
 }
 
 /** Rejects with CrawlError `invalid-options` when there is no such job. */
@@ -104,7 +106,7 @@ export async function jobStatus(link: Link, job: number): Promise<JobStatus> {
   } = statusFrom(
     {
       ...{ dir: "", counts: { ...at, completed: at.over }, control: at.control, tally, spec, live, running, finishReason: end, beganInMemory: null },
-      elapsedMs: elapsedOf(at, now, running && end === null),
+      elapsedMs: elapsedOf(at, now, here),
       startedAt: at.createdAt,
     },
     { byHost: new Map(hosts.filter(({ queued }) => queued > 0).map(({ host, queued }) => [host, queued])), owed: new Map() },

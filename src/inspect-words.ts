@@ -4,7 +4,7 @@ import { assertNever } from "./core/errors.ts";
 import type { ErrorCode, PageRecord, SkippedRecord, SkipReason } from "./core/records.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import { spellDuration } from "./core/units.ts";
-import type { Explanation, Outlook, QueuePlace, WayStep } from "./inspect-explain.ts";
+import type { Explanation, Outlook, QueuePlace, StoreFacts, WayStep } from "./inspect-explain.ts";
 import { reasonWords } from "./rules/reasons.ts";
 
 /** What the words depend on beside the explanation. */
@@ -146,7 +146,14 @@ function pageWords(explanation: Explanation, record: PageRecord, telling: Tellin
   }
 }
 
-function queueWords(queue: QueuePlace, { now, finishReason, spec }: Telling): string[] {
+function leasedWords(store: StoreFacts | undefined): string {
+  if (store === undefined) return "It is being fetched now, or was when the process died; then it is fetched again on resume.";
+  if (store.worker === null) return "It is in flight: a worker fetches it now, or has died, and then another takes it up within 15 s.";
+  const { kind, host, pid } = store.worker;
+  return `It is being fetched now, by skein ${kind} on ${host} (process ${pid}).`;
+}
+
+function queueWords(queue: QueuePlace, store: StoreFacts | undefined, { now, finishReason, spec }: Telling): string[] {
   const limited = finishReason?.startsWith("limit-") === true;
   const ended =
     finishReason === null
@@ -162,13 +169,17 @@ function queueWords(queue: QueuePlace, { now, finishReason, spec }: Telling): st
       return [`It waits for another try${due}: ${many(queue.attempt, "try", "tries")} failed in passing.${ended}`];
     }
     case "leased":
-      return ["It is being fetched now, or was when the process died; then it is fetched again on resume."];
+      return [leasedWords(store)];
     default:
       return [assertNever(queue.standing)];
   }
 }
 
-function metWords({ linkedFrom, passedOver }: Outlook, { noRecords, beganInMemory }: Explanation): string {
+function metWords({ linkedFrom, passedOver }: Outlook, { noRecords, beganInMemory, store }: Explanation): string {
+  if (passedOver && store !== undefined) {
+    const from = linkedFrom === null ? "" : ` on ${linkedFrom}`;
+    return `It was found${from} and passed over; the line that says why is in the crawl's outputs, where those were asked for (--skipped).`;
+  }
   if (linkedFrom !== null) return `${linkedFrom} links to it, but the crawl took no new links by then.`;
   if (passedOver) return "It was passed over while the crawl ran in memory; why is not recorded here.";
   if (beganInMemory && !noRecords)
@@ -194,7 +205,12 @@ function outlookWords(outlook: Outlook, explanation: Explanation, { spec, finish
     case "in-scope": {
       const { robots } = explanation;
       if (robots !== null && !robots.allowed) return [met, ...near, `It belongs to the crawl, but ${robotsLine(explanation, robots.rule ?? undefined)}.`];
-      if (outlook.passedOver) return [met, ...near];
+      if (outlook.passedOver)
+        return [
+          met,
+          ...near,
+          ...(explanation.store === undefined ? [] : ["The scope and robots.txt have nothing against it: depth, nofollow or a trap rule may."]),
+        ];
       const depth = spec.maxDepth === null ? "" : `, if not more than ${many(spec.maxDepth, "link")} from a seed (--depth)`;
       return [met, ...near, `If it were found it would be fetched${depth}.${more}`];
     }
@@ -203,7 +219,20 @@ function outlookWords(outlook: Outlook, explanation: Explanation, { spec, finish
   }
 }
 
-function settledWords({ standing, noRecords, beganInMemory }: Explanation): string[] {
+/** Its record left the store, and is not in a file that can be read here. */
+function writtenWords(explanation: Explanation, { files }: StoreFacts): string[] {
+  const { robots } = explanation;
+  const barred = robots !== null && !robots.allowed;
+  const why = barred ? [`It was not fetched: ${robotsLine(explanation, robots.rule ?? undefined)}.`] : ["It was settled."];
+  const names = files.map(({ path, host, here }) => `${path}${host === null ? "" : ` on ${host}`}${here ? ", which lacks it" : ""}`).join(" and ");
+  const where = files.length === 0 ? "to standard output, or nowhere" : `to ${names}${files.some(({ here }) => here) ? "" : ", not to be read here"}`;
+  const chain = barred ? "" : " (If it redirects, its record comes with the end of the chain of redirects.)";
+  return [...why, `Its record has left the store: written ${where}.${chain}`];
+}
+
+function settledWords(explanation: Explanation): string[] {
+  const { standing, noRecords, beganInMemory, store } = explanation;
+  if (store !== undefined && standing !== "dropped") return writtenWords(explanation, store);
   if (standing === "dropped") return ["It was given up without a record, in favour of another URL: https of a host that only speaks http."];
   if (noRecords) return ["It was settled while the crawl ran in memory, and has no record here; the crawl's outputs have it."];
   return [
@@ -225,6 +254,9 @@ function foundWords(explanation: Explanation): string[] {
   return [head, ...way.map(step), `  → ${explanation.url}`];
 }
 
+const waitsWords = ({ store }: Explanation): string[] =>
+  store?.waits === true ? ["Its record waits in the store for whoever writes the outputs (skein export --store, or the crawl's own command)."] : [];
+
 /** Reasons that are no link's: what was decided about a request, and what a limit or stop left in the queue. */
 const DECIDED_LATER: ReadonlySet<SkipReason> = new Set(["robots", "private-address", "page-limit", "stopped"]);
 
@@ -239,7 +271,7 @@ export function explanationLines(explanation: Explanation, telling: Telling): st
       : [];
   switch (kind) {
     case "page":
-      return [url, ...(record === null ? [] : pageWords(explanation, record, telling)), ...foundWords(explanation), ...also];
+      return [url, ...(record === null ? [] : pageWords(explanation, record, telling)), ...waitsWords(explanation), ...foundWords(explanation), ...also];
     case "skipped":
       return [
         url,
@@ -247,7 +279,7 @@ export function explanationLines(explanation: Explanation, telling: Telling): st
         ...foundWords(explanation),
       ];
     case "waiting":
-      return [url, ...(queue === null ? [] : queueWords(queue, telling)), ...foundWords(explanation), ...also];
+      return [url, ...(queue === null ? [] : queueWords(queue, explanation.store, telling)), ...foundWords(explanation), ...also];
     case "settled":
       return [url, ...settledWords(explanation)];
     case "unknown":

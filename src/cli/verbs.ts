@@ -40,10 +40,22 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
     "explain",
     {
       run: async (argv, io) =>
-        (await import("./commands/explain.ts")).explainCommand(argv, io, async () => {
-          const [view, facts, words] = await Promise.all([import("../inspect.ts"), import("../inspect-explain.ts"), import("../inspect-words.ts")]);
-          return { ...view, ...facts, ...words };
-        }),
+        (await import("./commands/explain.ts")).explainCommand(
+          argv,
+          io,
+          async () => {
+            const [view, facts, words] = await Promise.all([import("../inspect.ts"), import("../inspect-explain.ts"), import("../inspect-words.ts")]);
+            return { ...view, ...facts, ...words };
+          },
+          async () => {
+            const [store, view, words] = await Promise.all([
+              import("../inspect-store.ts"),
+              import("../inspect-store-explain.ts"),
+              import("../inspect-words.ts"),
+            ]);
+            return { ...store, ...view, ...words };
+          },
+        ),
       help: async () => helpOf((await import("./commands/explain.ts")).EXPLAIN),
     },
   ],
