@@ -1,0 +1,33 @@
+/**
+ * One round of everything that may die below a crawl on Redis; rounds.long.ts has many. needs: redis-server
+ *
+ * What happens when (frontier design, section 9), and where it is shown for one store:
+ *   worker killed before its claim's answer came        src/store/redis/lives.slow.ts "answers that are lost"
+ *   worker killed while it fetches; the third time      here, src/store/redis/kills.slow.ts, shared cases "crash"
+ *   worker killed after it added links, before settle   src/store/redis/steps.slow.ts
+ *   settle sent, its answer lost                        src/store/redis/lives.slow.ts "answers that are lost"
+ *   worker frozen beyond its lease                      here, src/store/redis/steps.slow.ts, src/engine/leases.test.ts
+ *   worker leaves politely                              test/cluster/shared.slow.ts, here ("sent away"), src/store/redis/steps.slow.ts
+ *   all workers gone                                    src/store/redis/steps.slow.ts
+ *   Redis killed                                        here, src/store/redis/kills.slow.ts, lives.slow.ts, test/cluster/shared.slow.ts
+ *   power cut: a tail is undone                         here ("torn off"), src/store/redis/lives.slow.ts, test/cluster/undone.slow.ts
+ *   torn tail, second restart                           src/store/redis/lives.slow.ts (three in a row), here
+ *   Redis out of memory                                 src/store/redis/lives.slow.ts, src/store/redis/full.slow.ts
+ *   script cache flushed                                src/store/redis/steps.slow.ts
+ *   sink: after append, before checkpoint               test/cluster/undone.slow.ts, here ("creator killed")
+ *   clock of the server jumps                           src/store/redis/steps.slow.ts
+ * A coordinator, masters of a Cluster and shards: not with one shard.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { skipRedis } from "../../src/store/redis/server-for-tests.ts";
+import { openRounds } from "./rounds.ts";
+
+test("workers, creator, Redis and connections die at random: pages, items, skipped URLs and links are those of a calm crawl, each once (F104, F106)", {
+  skip: skipRedis,
+}, async (t) => {
+  await using rounds = await openRounds();
+  const { troubles, ms } = await rounds.run(17);
+  t.diagnostic(`${[...troubles].map(([what, times]) => `${times} × ${what}`).join(", ")}; ${Math.round(ms)} ms`);
+  assert.ok(troubles.size > 0);
+});
