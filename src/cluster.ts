@@ -14,7 +14,7 @@ import { type ItemOutputs, openSinks } from "./sinks/open.ts";
 import { openOwnSinks } from "./sinks/own.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
 import { connectRedis, type Link } from "./store/redis/connect.ts";
-import { type Crawls, createCrawls } from "./store/redis/crawls.ts";
+import { type Crawls, createCrawls, KEPT_DAYS } from "./store/redis/crawls.ts";
 import { openRedisFrontier } from "./store/redis/frontier.ts";
 import { openOutbox } from "./store/redis/outbox.ts";
 
@@ -82,6 +82,7 @@ async function findCrawl(link: Link, crawls: Crawls, { spec, stored, fresh, conf
     await crawls.note(id, { spec: text, finished: null });
     return { id, say: decision.say, resumed: true };
   }
+  await crawls.retire(KEPT_DAYS);
   const id = await crawls.create({ kind: "crawl", spec: text, ...(spec.scraper === null ? {} : { scraper: spec.scraper }) });
   return { id, say: `crawl ${id} in the store: others join it with skein work --store …`, resumed: false };
 }

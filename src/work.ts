@@ -10,7 +10,7 @@ import { startWorker, type WorkerRun } from "./engine/worker.ts";
 import { type Pulse, startPulse } from "./pulse.ts";
 import { admitSeed } from "./rules/admit.ts";
 import { connectRedis, type Link } from "./store/redis/connect.ts";
-import { createCrawls } from "./store/redis/crawls.ts";
+import { createCrawls, KEPT_DAYS } from "./store/redis/crawls.ts";
 import { openRedisFrontier } from "./store/redis/frontier.ts";
 
 export interface WorkOptions {
@@ -45,6 +45,8 @@ export interface WorkRun {
 }
 
 const LOOK_MS = 500;
+/** How often crawls are looked for that ended long ago. */
+const TIDY_MS = 3_600_000;
 
 interface Joined {
   readonly run: WorkerRun;
@@ -132,7 +134,12 @@ export function work(options: WorkOptions): WorkRun {
     try {
       const book = createCrawls(link);
       let idleSince = clock.now();
+      let tidiedAt = -Infinity;
       while (!leaving) {
+        if (clock.now() - tidiedAt >= TIDY_MS) {
+          tidiedAt = clock.now();
+          await book.retire(KEPT_DAYS);
+        }
         for (const id of await book.live()) {
           if (joined.has(id) || passedOver.has(id) || leaving) continue;
           const crawl = await book.get(id);

@@ -119,7 +119,11 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
   [
     "doctor",
     {
-      run: async (argv, io) => (await import("./commands/doctor.ts")).doctorCommand(argv, io, () => import("../inspect-doctor.ts")),
+      run: async (argv, io) =>
+        (await import("./commands/doctor.ts")).doctorCommand(argv, io, async () => ({
+          ...(await import("../inspect-doctor.ts")),
+          loadStore: () => import("../inspect-store-doctor.ts"),
+        })),
       help: async () => helpOf((await import("./commands/doctor.ts")).DOCTOR),
     },
   ],

@@ -1,25 +1,33 @@
-/** `skein doctor`: whether this machine and a state directory are fit for a crawl. */
+/** `skein doctor`: whether this machine, a state directory and a shared store are fit for a crawl. */
 import { resolve } from "node:path";
 import type { Check, examine } from "../../inspect-doctor.ts";
+import type { examineStore } from "../../inspect-store-doctor.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";
 import { JSON_FLAG, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
 
+export interface DoctorParts {
+  readonly examine: typeof examine;
+  readonly loadStore: () => Promise<{ readonly examineStore: typeof examineStore }>;
+}
+
 export const DOCTOR: Verb = {
   name: "doctor",
-  head: `Usage: skein doctor [--state DIR] [-c N]
+  head: `Usage: skein doctor [--state DIR] [--store URL] [-c N]
 
 Checks Node.js, the decoders of bodies, the limit of open files, the clock, SQLite and the folder;
-with --state also that the state there is whole. Each line says ok, warn or fail, with what to do.
+with --state also that the state there is whole; with --store the server, its memory and what of it
+is on disk, and that each crawl there is sound. Each line says ok, warn or fail, with what to do.
 Nothing is changed.
 
 Examples:
   skein doctor -c 1000
   skein doctor --state crawl1
+  skein doctor --store redis://localhost:6379
 `,
   own: [STATE_FLAG, JSON_FLAG],
-  shared: ["concurrency"],
+  shared: ["concurrency", "store"],
   tail: `
 Exit status: 0 nothing failed; 1 something did; 2 usage.
 `,
@@ -34,13 +42,15 @@ export function doctorLines(checks: readonly Check[]): string[] {
 }
 
 /** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
-export async function doctorCommand(argv: readonly string[], io: Io, load: () => Promise<{ readonly examine: typeof examine }>): Promise<number> {
+export async function doctorCommand(argv: readonly string[], io: Io, load: () => Promise<DoctorParts>): Promise<number> {
   const reading = await readVerb(DOCTOR, argv, io);
   if (reading === null) return EXIT.ok;
   if (reading.args.length > 0) throw usageError(reading.args[0] ?? "", "skein doctor takes no arguments");
   const named = reading.text("state") ?? io.env.SKEIN_STATE ?? reading.spec.stateDir ?? "";
-  const { examine } = await load();
-  const checks = examine({ concurrency: reading.spec.concurrency, stateDir: named === "" ? null : resolve(io.cwd, named), cwd: io.cwd });
+  const { examine, loadStore } = await load();
+  const { store, concurrency } = reading.spec;
+  const local = examine({ concurrency, stateDir: named === "" ? null : resolve(io.cwd, named), cwd: io.cwd });
+  const checks = store === null ? local : [...local, ...(await (await loadStore()).examineStore(store))];
   const text = reading.isOn("json") ? JSON.stringify(checks) : doctorLines(checks).map(harmless).join("\n");
   await io.stdout.write(Buffer.from(`${text}\n`));
   return checks.some(({ level }) => level === "fail") ? EXIT.internal : EXIT.ok;

@@ -33,10 +33,12 @@ export interface Crawls {
   ends(after: string): Promise<readonly CrawlEnd[]>;
   /** Everything of the crawl, whatever its state; leases of it are lost. Idempotent. */
   delete(id: number): Promise<void>;
-  /** Deletes crawls that ended before so many days and whose outputs have been taken; answers them. */
+  /** Deletes crawls that ended before so many days, whose outputs have been taken and which nothing goes on with (they are finished, not interrupted); answers them. */
   retire(days: number): Promise<readonly number[]>;
 }
 
+/** How long a finished crawl is kept. */
+export const KEPT_DAYS = 7;
 const AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 /** Keys of a crawl that are not numbered. */
@@ -99,6 +101,13 @@ export function createCrawls(link: Link): Crawls {
     return { id, createdAt, endedAt: completed ? Number(state.get("endedAt")) : null, completed, info: fields };
   }
 
+  /** Something of it is left, and it was stopped so as to go on, or nobody said how it ended. */
+  async function goesOn(id: number, numbers: ReadonlyMap<string, string>): Promise<boolean> {
+    if (Number(numbers.get("queued") ?? 0) + Number(numbers.get("delayed") ?? 0) === 0) return false;
+    const finished = await link.command("HGET", keyOf(id, "info"), "finished");
+    return finished === null || ["interrupted", "cancelled"].includes(text(finished));
+  }
+
   async function nowMs(): Promise<number> {
     const [seconds, micros] = (await link.command("TIME")) as [Buffer, Buffer]; // TIME
     return Number(text(seconds)) * 1_000 + Number(text(micros)) / 1_000;
@@ -137,6 +146,7 @@ export function createCrawls(link: Link): Crawls {
           const numbers = pairs(await link.command("HGETALL", keyOf(id, "m")));
           const drained = (numbers.get("oin") ?? "0") === (numbers.get("oout") ?? "0");
           if (numbers.get("over") !== "1" || !drained || Number(numbers.get("endedAt")) > before) continue;
+          if (await goesOn(id, numbers)) continue;
           await remove(id);
           gone.push(id);
         }

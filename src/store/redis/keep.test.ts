@@ -140,6 +140,8 @@ test("crawls have numbers that count up; an ended one leaves the live ones, is t
   assert.deepEqual([await crawls.live(), (await crawls.ends("0-0")).map((end) => end.id)], [[2], [1]]);
   assert.equal((await crawls.get(1))?.completed, true);
   assert.deepEqual(await crawls.retire(7), [], "it has just ended");
+  assert.deepEqual(await crawls.retire(0), [], "what is left of it may be gone on with");
+  await crawls.note(1, { finished: "stop-condition" });
   assert.deepEqual(await crawls.retire(0), [1]);
   const keys = ((await link.command("KEYS", `${link.tag}:1:*`)) as Buffer[]).map(String); // KEYS
   assert.deepEqual(keys, []);
