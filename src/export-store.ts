@@ -294,6 +294,8 @@ export function exportJob(input: JobExport): ExportRun {
     try {
       const at = await findJob(link, job);
       const spec = specOf(at);
+      if (at.info.get("kind") === "serve")
+        refuse("--job", `job ${job} belongs to a service, which takes its results itself: ask that for them (GET /v1/jobs/ID/pages)`);
       if (input.drop && !follow && !at.over) refuse("--drop", `job ${job} has not ended; with --follow its end is waited for`);
       const targets = input.targets.map(({ what, file }) => ({ what: what ?? mainKind(spec), file }));
       checkComplete(spec, targets);

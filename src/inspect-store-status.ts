@@ -75,7 +75,7 @@ function commonest(workers: readonly JobWorker[]): Bottleneck | null {
 /** Of work where that is known: the creator notes it at its end, and has been at it since it came. Else from the creation until it ended, or was last worked on. */
 function elapsedOf(at: Glance, now: number, here: readonly WorkerView[]): number {
   const noted = Number(at.info.get("elapsed") ?? 0);
-  const creator = here.find(({ kind }) => kind === "crawl");
+  const creator = here.find(({ kind }) => kind === at.info.get("kind"));
   if (creator !== undefined && !at.over) return Math.round(noted + creator.ageMs + creator.silentMs);
   if (noted > 0) return noted;
   return Math.round(Math.max(0, (at.endedAt ?? (here.length > 0 ? now : (at.aliveAt ?? at.createdAt))) - at.createdAt));

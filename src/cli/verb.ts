@@ -42,6 +42,8 @@ export const STATE_FLAG: Flag = cliFlag("state", {
   ...{ value: "DIR", allowed: "a directory" },
   description: "The state directory of the crawl (skein crawl --state DIR); SKEIN_STATE names it too.",
 });
+/** A crawl is put into a store; everybody else finds it there. */
+const STORE_WORDS = "The store that crawls live in (skein crawl --store URL); SKEIN_STORE names it too.";
 const HELP_FLAG: Flag = cliFlag("help", { short: "h", description: "This text." });
 
 function tableOf(verb: Verb): readonly Flag[] {
@@ -49,6 +51,7 @@ function tableOf(verb: Verb): readonly Flag[] {
   const shared = verb.shared.map((name) => {
     const flag = all.find((known) => known.name === name && known.node !== null);
     if (flag === undefined) throw new CrawlError("internal", `skein ${verb.name} takes an option that does not exist: ${name}`);
+    if (name === "store") return { ...flag, description: STORE_WORDS };
     const fallback = verb.defaults?.[name];
     return fallback === undefined || flag.node === null ? flag : { ...flag, node: { ...flag.node, fallback } };
   });
