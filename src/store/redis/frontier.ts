@@ -12,6 +12,7 @@ import { packDuplicate } from "./packet.ts";
 import { remainingOf } from "./remaining.ts";
 import type { ScriptName } from "./scripts.ts";
 import { packCookies, packSettled, packTuning, packValues, readJar, readRobots } from "./settle-args.ts";
+import { createTold } from "./told.ts";
 
 export interface RedisFrontierEnv {
   readonly link: Link;
@@ -92,6 +93,8 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
     robotsKnown.clear();
   }
 
+  const told = createTold(() => link.connections);
+
   function wordsOf(host: string): HostWords {
     const now = words.get(host);
     if (now !== undefined) return now;
@@ -128,6 +131,11 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
   }
 
   async function add(requests: readonly CrawlRequest[]) {
+    told.note(async () => void (await addNow(requests)));
+    return addNow(requests);
+  }
+
+  async function addNow(requests: readonly CrawlRequest[]) {
     const counts = { added: 0, known: 0, lowered: 0 };
     for (let from = 0; from < requests.length; from += LINKS_PER_CALL) {
       heedConnection();
@@ -183,6 +191,7 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
   }
 
   async function claim(max: number): Promise<Claim> {
+    await told.again();
     heedConnection();
     // A nonce for each time it is sent: were the answer lost, the tokens of the repetition must be others (I4).
     const args = () => [...begin(), String(max), `${randomBytes(9).toString("base64url")}-`, String(seedsKnown)];
@@ -217,12 +226,14 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
       await run("settle", "0", String(groups.count), "0", ...groups.args);
       noteKnown(part, at);
     }
-    const groups = packGroups(unknown, wordsOf, extraOf);
-    const args = pages.flatMap((page) => packSettled(page, wordsOf, (token) => held.get(token) ?? null));
-    const [answers, taken] = (await run("settle", String(pages.length), String(groups.count), String(elsewhere), ...groups.args, ...args)) as [
-      number[],
-      number,
-    ]; // settle.lua
+    const packed = pages.flatMap((page) => packSettled(page, wordsOf, (token) => held.get(token) ?? null));
+    const args = (): readonly Arg[] => {
+      // Repeated on a new connection, it leaves nothing out: the server may have lost what it knew.
+      const all = link.connections !== at;
+      const groups = packGroups(all ? links : unknown, wordsOf, extraOf);
+      return [...begin(), String(pages.length), String(groups.count), String(all ? 0 : elsewhere), ...groups.args, ...packed];
+    };
+    const [answers, taken] = (await link.script("settle", keys, args)) as [number[], number]; // settle.lua
     if (taken === 1) noteKnown(unknown, at);
     for (const { token } of pages) held.delete(token);
     return answers.map((answer) => (answer === 1 ? "applied" : "stale"));
@@ -278,7 +289,11 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
   return {
     seed,
     add: alive(add),
-    seedsComplete: alive(async (complete = true) => void (await run("control", "seeds", complete ? "1" : "0"))),
+    seedsComplete: alive(async (complete = true) => {
+      const tell = async (): Promise<void> => void (await run("control", "seeds", complete ? "1" : "0"));
+      told.note(tell);
+      await tell();
+    }),
     claim: alive(claim),
     progress: alive(async (started, ended) => {
       if (started.length + ended.length === 0) return;
@@ -295,7 +310,10 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
       await run("tune", "host", host, Buffer.of(local, site), packTuning(tuning));
     }),
     noteSeeds: alive(async (urls) => {
-      if (urls.length > 0) await link.command("RPUSH", `${keys[1]}:ns`, ...urls);
+      const tell = async (): Promise<void> => void (await link.command("RPUSH", `${keys[1]}:ns`, ...urls));
+      if (urls.length === 0) return;
+      told.note(tell);
+      await tell();
     }),
     addCookies: alive(async (cookies) => {
       for (const cookie of cookies) {

@@ -1,0 +1,157 @@
+/** A server that lost its last moments, as a power cut does: what they held is done again, also what only one process could tell it. */
+import assert from "node:assert/strict";
+import { readdirSync, statSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { Frontier, Lease } from "../../core/frontier.ts";
+import { silentLog } from "../../core/log.ts";
+import type { CrawlRequest } from "../../core/request.ts";
+import { makeRequest } from "../../rules/admit.ts";
+import { crashedOutput, outputFor, settledAs } from "../../testing/frontier/bench.ts";
+import { caseConfig } from "../../testing/frontier-cases.ts";
+import { connectRedis } from "./connect.ts";
+import { createCrawls } from "./crawls.ts";
+import { scanInvariants } from "./doctor.ts";
+import { openRedisFrontier } from "./frontier.ts";
+import { openOutbox } from "./outbox.ts";
+import { skipRedis, startServer } from "./server-for-tests.ts";
+
+/** A crawl on a server of its own that can be taken back to a moment. */
+async function bench(t: TestContext) {
+  const server = await startServer(["--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]);
+  const link = await connectRedis(server.url, { log: silentLog });
+  t.after(async () => {
+    await link.close();
+    await server.stop();
+  });
+  const id = await createCrawls(link).create({});
+  const frontier = await openRedisFrontier({ ...caseConfig, leaseMs: 60_000 }, { link, id });
+  // The rewrite that the first connection asks for.
+  while (!/aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0/.test(String(await link.command("INFO", "persistence"))));
+  const folder = join(server.dir, "appendonlydir");
+  const file = (): string => join(folder, readdirSync(folder).find((name) => name.endsWith(".incr.aof")) ?? "");
+  return {
+    link,
+    id,
+    frontier,
+    /** Answers what takes the server back to now; `meanwhile` happens while it is down. */
+    moment(): (meanwhile?: () => void) => Promise<void> {
+      const path = file();
+      const { size } = statSync(path);
+      return async (meanwhile) => {
+        await server.kill();
+        truncateSync(path, size);
+        meanwhile?.();
+        await server.start();
+      };
+    },
+  };
+}
+
+const link = (frontier: Frontier, url: string): CrawlRequest => makeRequest(url, frontier.seed, { hop: "link", depth: 1, referrer: null });
+const done = (frontier: Frontier, lease: Lease, links: readonly CrawlRequest[] = []) =>
+  frontier.settle([settledAs(lease, { kind: "done", counted: true, output: outputFor(lease.request.url) })], links);
+
+/** Works until nothing is left; answers the URLs. */
+async function finish(frontier: Frontier): Promise<string[]> {
+  const urls: string[] = [];
+  for (let claim = await frontier.claim(8); claim.kind !== "drained"; claim = await frontier.claim(8)) {
+    for (const lease of claim.kind === "leases" ? claim.leases : []) {
+      urls.push(lease.request.url);
+      await done(frontier, lease);
+    }
+  }
+  return urls.sort();
+}
+
+test("seeds that a power cut undid are told again, and so is that they are complete", { skip: skipRedis }, async (t) => {
+  const { frontier, moment, link: to, id } = await bench(t);
+  const back = moment();
+  await frontier.noteSeeds(["http://a.test/"]);
+  await frontier.add([link(frontier, "http://a.test/1"), link(frontier, "http://a.test/2")]);
+  await frontier.seedsComplete();
+  await back();
+  assert.deepEqual(await finish(frontier), ["http://a.test/1", "http://a.test/2"]);
+  assert.deepEqual((await scanInvariants(to, id)).faults, []);
+});
+
+test("links that a worker leaves out, since the store had them, are sent to a store that has them no more", { skip: skipRedis }, async (t) => {
+  const { frontier, moment, link: to, id } = await bench(t);
+  await frontier.add([link(frontier, "http://a.test/p"), link(frontier, "http://a.test/q")]);
+  await frontier.seedsComplete();
+  const claim = await frontier.claim(2);
+  const [first, second] = claim.kind === "leases" ? claim.leases : [];
+  assert.ok(first !== undefined && second !== undefined);
+  const back = moment();
+  const both = [link(frontier, "http://a.test/x"), link(frontier, "http://a.test/y")];
+  await done(frontier, first, both);
+  let settled: Promise<readonly string[]> | null = null;
+  // On its way while the server is away: what it leaves out was decided before.
+  await back(() => {
+    settled = done(frontier, second, both);
+  });
+  assert.deepEqual(await settled, ["applied"]);
+  // The settle of the first was undone: its lease is out still, and so it can be settled again.
+  assert.deepEqual(await done(frontier, first), ["applied"]);
+  assert.deepEqual(await finish(frontier), ["http://a.test/x", "http://a.test/y"]);
+  assert.deepEqual((await scanInvariants(to, id)).faults, []);
+});
+
+/** What a drain writes, and what a second one after it would. */
+function drainOf(outbox: Awaited<ReturnType<typeof openOutbox>>, written: string[]) {
+  return async (): Promise<void> => {
+    for (let batch = await outbox.read(1); batch !== null; batch = await outbox.read(1)) {
+      written.push(...batch.outputs.map(({ page }) => page?.url ?? ""));
+      await outbox.checkpoint(batch.cursor, new Map([["file", { length: written.length }]]));
+    }
+  };
+}
+
+for (const dies of [false, true]) {
+  const who = dies ? "and the drain dies afterwards" : "and the drain lives on";
+  test(`pages whose settle a power cut undid are written once, ${who}`, { skip: skipRedis }, async (t) => {
+    const { frontier, moment, link: to, id } = await bench(t);
+    await frontier.add(["1", "2", "3", "4"].map((n) => link(frontier, `http://a.test/${n}`)));
+    await frontier.seedsComplete();
+    const claim = await frontier.claim(4);
+    const leases = claim.kind === "leases" ? claim.leases : [];
+    const written: string[] = [];
+    let outbox = await openOutbox(to, id, { crashed: crashedOutput });
+    await done(frontier, leases[0]!);
+    await drainOf(outbox, written)();
+    const back = moment();
+    for (const lease of leases.slice(1, 3)) await done(frontier, lease);
+    await drainOf(outbox, written)();
+    await back();
+    if (dies) {
+      // One more page is settled and written before it does.
+      await done(frontier, leases[3]!);
+      await drainOf(outbox, written)();
+      await outbox[Symbol.asyncDispose]();
+      outbox = await openOutbox(to, id, { crashed: crashedOutput });
+      written.length = Number(outbox.states.get("file")?.["length"]);
+    }
+    for (const lease of leases) await done(frontier, lease);
+    await drainOf(outbox, written)();
+    assert.deepEqual(
+      written.toSorted(),
+      ["1", "2", "3", "4"].map((n) => `http://a.test/${n}`),
+    );
+    assert.equal((await frontier.claim(1)).kind, "drained");
+    assert.equal((await createCrawls(to).ends("0-0")).length, 1);
+  });
+}
+
+test("a drain whose hold has run out goes on as long as nobody else came, and not once somebody has", { skip: skipRedis }, async (t) => {
+  const { frontier, link: to, id } = await bench(t);
+  await frontier.add([link(frontier, "http://a.test/1")]);
+  const first = await openOutbox(to, id, { crashed: crashedOutput });
+  // Its 15 s are over: what a server that was away for longer finds.
+  await to.command("DEL", `${to.tag}:${id}:own`);
+  await first.keep();
+  await to.command("DEL", `${to.tag}:${id}:own`);
+  const second = await openOutbox(to, id, { crashed: crashedOutput });
+  await assert.rejects(first.keep(), /being written by/);
+  await second[Symbol.asyncDispose]();
+  await assert.rejects(first.keep(), /being written by/);
+});
