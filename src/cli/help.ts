@@ -92,14 +92,14 @@ Commands:
   serve          crawls as jobs over HTTP, with a dashboard
   fetch URL      one page as the crawler sees it: redirects, headers, charset, links, robots.txt
   robots URL…    what robots.txt says of these URLs, and the line that decided
-  explain URL…   why a crawl did or did not fetch these URLs (--state DIR)
-  status         how a crawl stands: pages, rate, what waits (--state DIR)
-  export         what a crawl recorded, into a file of another format (--state DIR)
+  explain URL…   why a crawl did or did not fetch these URLs (--state DIR or --store URL)
+  status         how a crawl stands: pages, rate, what waits (--state DIR); what a --store has
+  export         what a crawl recorded, into a file of another format (--state DIR or --store URL)
   work           works on the crawls of a store, beside others
   init           the files that a scraper starts from
   reparse        the scraper again over the pages that a crawl has stored (--state DIR)
   cache          what the response cache holds, and clearing it
-  doctor         whether this machine, and a state directory, are fit for a crawl
+  doctor         whether this machine, a state directory and a store are fit for a crawl
   help           this text; skein help crawl for a command
 
   --version      the version
