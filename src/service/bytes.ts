@@ -151,6 +151,49 @@ export function linesOf(chunks: Bytes, onFailure: (error: unknown) => void = () 
   };
 }
 
+/** The first byte that is no blank, or null where there is none within reason, and the same bytes again. */
+export async function peeked(chunks: Bytes): Promise<{ readonly first: string | null; readonly bytes: Bytes }> {
+  const source = chunks[Symbol.asyncIterator]();
+  const held: Uint8Array[] = [];
+  let first: string | null = null;
+  let size = 0;
+  while (first === null && size < 1_000) {
+    const next = await source.next();
+    if (next.done) break;
+    held.push(next.value);
+    size += next.value.length;
+    first = /\S/.exec(Buffer.from(next.value.subarray(0, 1_000)).toString("latin1"))?.[0] ?? null;
+  }
+  async function* again(): AsyncGenerator<Uint8Array> {
+    yield* held;
+    for (let next = await source.next(); !next.done; next = await source.next()) yield next.value;
+  }
+  return { first, bytes: again() };
+}
+
+/**
+ * Text of a body as UTF-8. `label`: its charset as the head says; a byte order mark of UTF-16, which Windows puts before what it calls Unicode, is believed before
+ * that. What is UTF-8 passes as it is. Throws RangeError for a label that is none of the Encoding Standard.
+ */
+export async function* asUtf8(chunks: Bytes, label: string | null): AsyncGenerator<Uint8Array> {
+  let decoder = label === null || /^utf-?8$/i.test(label) ? null : new TextDecoder(label);
+  let head: Uint8Array | null = new Uint8Array(0);
+  for await (const chunk of chunks) {
+    let bytes: Uint8Array = chunk;
+    if (head !== null) {
+      bytes = Buffer.concat([head, chunk]);
+      head = bytes.length < 2 ? bytes : null;
+      if (head !== null) continue;
+      const mark: number = (bytes[0] ?? 0) * 256 + (bytes[1] ?? 0);
+      if (mark === 0xfffe || mark === 0xfeff) decoder = new TextDecoder(mark === 0xfffe ? "utf-16le" : "utf-16be");
+    }
+    yield decoder === null ? bytes : Buffer.from(decoder.decode(bytes, { stream: true }));
+  }
+  if (head !== null && head.length > 0) yield decoder === null ? head : Buffer.from(decoder.decode(head, { stream: true }));
+  const rest = decoder?.decode() ?? "";
+  if (rest !== "") yield Buffer.from(rest);
+}
+
 const FORM_START = /^[A-Za-z0-9_-]{1,64}=/;
 
 /**

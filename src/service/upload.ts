@@ -1,6 +1,6 @@
 /** The body of a request that brings URLs, whatever its form: multipart, plain lines, a form of curl -d, JSON. Says what it holds, not what becomes of it. */
 import type { IncomingMessage } from "node:http";
-import { type Bytes, bodyOf, formField, jsonOf } from "./bytes.ts";
+import { asUtf8, type Bytes, bodyOf, formField, jsonOf, peeked } from "./bytes.ts";
 import type { ServiceLimits } from "./limits.ts";
 import { partsOf } from "./multipart.ts";
 import { HttpProblem } from "./problem.ts";
@@ -30,18 +30,40 @@ export function refuseCoded(incoming: IncomingMessage): void {
     throw new HttpProblem({ status: 415, detail: "expected a body without Content-Encoding", headers: { "accept-encoding": "identity" }, close: true });
 }
 
+/** The charset that the head names for a text; null: none. Throws HttpProblem 415 for one that nobody knows. */
+function charsetOf(incoming: IncomingMessage): string | null {
+  const label = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(incoming.headers["content-type"] ?? "")?.[1] ?? null;
+  try {
+    return label === null ? null : new TextDecoder(label).encoding;
+  } catch {
+    throw new HttpProblem({
+      status: 415,
+      detail: "the charset of the body is not known here; UTF-8 is",
+      headers: { accept: UPLOAD_TYPES.join(", ") },
+      close: true,
+    });
+  }
+}
+
+/** What curl -d sends says that it is a form, whatever it is. */
+async function formUpload(body: Bytes, jsonBytes: number): Promise<Upload> {
+  const { first, bytes } = await peeked(body);
+  if (first === "{" || first === "[") return { kind: "json", value: await jsonOf(bounded(bytes, jsonBytes, "the body")) };
+  return { kind: "lines", spec: undefined, bytes: formField(bytes, FIELD) };
+}
+
 const LINE_END = Buffer.from("\n");
 
 async function* restOfUrls(first: Bytes, parts: AsyncIterator<{ name: string; chunks: Bytes }>): AsyncGenerator<Uint8Array> {
   try {
-    yield* first;
+    yield* asUtf8(first, null);
     for (let next = await parts.next(); !next.done; next = await parts.next()) {
       const { name, chunks } = next.value;
       if (name === "spec") throw new HttpProblem({ status: 400, detail: "the field spec must stand before the field urls", close: true });
       if (name !== FIELD) throw unknownField(name);
       // Fields one after the other: the last line of the one before may lack its end.
       yield LINE_END;
-      yield* chunks;
+      yield* asUtf8(chunks, null);
     }
   } finally {
     await parts.return?.();
@@ -66,7 +88,7 @@ async function multipart(body: Bytes, contentType: string, takesSpec: boolean, j
       const { name, chunks } = next.value;
       if (name === FIELD) return { kind: "lines", spec, bytes: restOfUrls(chunks, parts) };
       if (name !== "spec" || !takesSpec || spec !== undefined) throw unknownField(name);
-      spec = await jsonOf(bounded(chunks, jsonBytes));
+      spec = await jsonOf(bounded(chunks, jsonBytes, "the field spec"));
     }
   } catch (error) {
     await parts.return(undefined);
@@ -81,11 +103,11 @@ async function multipart(body: Bytes, contentType: string, takesSpec: boolean, j
   });
 }
 
-async function* bounded(chunks: Bytes, limit: number): AsyncGenerator<Uint8Array> {
+async function* bounded(chunks: Bytes, limit: number, what: string): AsyncGenerator<Uint8Array> {
   let size = 0;
   for await (const chunk of chunks) {
     size += chunk.length;
-    if (size > limit) throw new HttpProblem({ status: 413, detail: `the field spec is larger than ${limit} bytes`, close: true });
+    if (size > limit) throw new HttpProblem({ status: 413, detail: `${what} is larger than ${limit} bytes`, close: true });
     yield chunk;
   }
 }
@@ -101,12 +123,12 @@ export async function readUpload(incoming: IncomingMessage, limits: ServiceLimit
     case "multipart/form-data":
       return multipart(body(limits.uploadBytes), incoming.headers["content-type"] ?? "", takesSpec, limits.jsonBytes);
     case "application/x-www-form-urlencoded":
-      return { kind: "lines", spec: undefined, bytes: formField(body(limits.uploadBytes), FIELD) };
+      return formUpload(body(limits.uploadBytes), limits.jsonBytes);
     case "text/plain":
     case "text/uri-list":
     case "application/octet-stream":
     case "": // curl -T says nothing
-      return { kind: "lines", spec: undefined, bytes: body(limits.uploadBytes) };
+      return { kind: "lines", spec: undefined, bytes: asUtf8(body(limits.uploadBytes), charsetOf(incoming)) };
     default:
       throw unsupported(UPLOAD_TYPES);
   }

@@ -12,7 +12,7 @@ import { type Answer, html, serve } from "../crawl/served.ts";
 export const PROGRAM = join(import.meta.dirname, "program.ts");
 
 /** A tree of pages for each job, with images, pages that fail at first, missing ones and redirects. */
-function jobsSite(pages: number): Answer {
+export function jobsSite(pages: number): Answer {
   const asked = new Map<string, number>();
   return async (request, response) => {
     const target = request.url ?? "/";

@@ -42,6 +42,15 @@ for (const [name, args, stdin] of [
   ["-d urls=", ["-d", "urls=http://a.example/", "-d", "urls=http://b.example/"], ""],
   ["--data-urlencode", ["--data-urlencode", "urls@-"], "http://a.example/\nhttp://b.example/\n"],
   ["-T -", ["-T", "-"], "http://a.example/\nhttp://b.example/\n"],
+  ["JSON under -d alone", ["-d", ' {"urls":["http://a.example/","http://b.example/"]}'], ""],
+  ["a list alone under -d", ["-d", '["http://a.example/","http://b.example/"]'], ""],
+  ["a file without a name", ["-F", "urls=@-;filename="], "http://a.example/\nhttp://b.example/\n"],
+  [
+    "a large body's question first",
+    ["-H", "Content-Type: text/plain", "-H", "Expect: 100-continue", "--data-binary", "@-"],
+    "http://a.example/\nhttp://b.example/\n",
+  ],
+  ["a body in chunks", ["-H", "Content-Type: text/plain", "-H", "Transfer-Encoding: chunked", "--data-binary", "@-"], "http://a.example/\nhttp://b.example/"],
   ["JSON", ["-H", "Content-Type: application/json", "-d", '{"urls":["http://a.example/","http://b.example/"]}'], ""],
 ] as const) {
   test(`curl with ${name}`, async () => {
