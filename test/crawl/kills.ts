@@ -94,6 +94,8 @@ export interface KillPlan {
   readonly withinMs: number;
   /** Starts that are killed at the most; the next is left alone. */
   readonly kills: number;
+  /** Of the crawl that is killed; default 1. */
+  readonly threads?: number;
 }
 
 export async function checkKills(plan: KillPlan): Promise<{ kills: number }> {
@@ -130,7 +132,7 @@ export async function checkKills(plan: KillPlan): Promise<{ kills: number }> {
       const dueAt = performance.now() + 80 + random() * plan.withinMs;
       const asked = server.arrivals.length;
       const due = () => performance.now() >= dueAt && (early || server.arrivals.length >= asked + 3);
-      const { code, stderr } = await runCommand(args(server, "--state", "state"), wild, last ? null : due);
+      const { code, stderr } = await runCommand(args(server, "--state", "state", "--threads", String(plan.threads ?? 1)), wild, last ? null : due);
       if (code === 0) break;
       assert.equal(code, null, `seed ${plan.seed}, after ${kills} kills: exit ${code}: ${stderr}`);
       kills++;
