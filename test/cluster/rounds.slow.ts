@@ -10,11 +10,11 @@
  *   worker leaves politely                              test/cluster/shared.slow.ts, here ("sent away"), src/store/redis/steps.slow.ts
  *   all workers gone                                    src/store/redis/steps.slow.ts
  *   Redis killed                                        here, src/store/redis/kills.slow.ts, lives.slow.ts, test/cluster/shared.slow.ts
- *   power cut: a tail is undone                         here ("torn off"), src/store/redis/lives.slow.ts, test/cluster/undone.slow.ts
+ *   power cut: a tail is undone                         here ("torn off"), src/store/redis/lives.slow.ts, src/store/redis/undone.slow.ts
  *   torn tail, second restart                           src/store/redis/lives.slow.ts (three in a row), here
  *   Redis out of memory                                 src/store/redis/lives.slow.ts, src/store/redis/full.slow.ts
  *   script cache flushed                                src/store/redis/steps.slow.ts
- *   sink: after append, before checkpoint               test/cluster/undone.slow.ts, here ("creator killed")
+ *   sink: after append, before checkpoint               src/store/redis/undone.slow.ts, here ("creator killed")
  *   clock of the server jumps                           src/store/redis/steps.slow.ts
  * A coordinator, masters of a Cluster and shards: not with one shard.
  */

@@ -261,7 +261,7 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
       while ((await direct.command("HGET", "{skein}:1:m", "sc"))?.toString() !== "1" && !creator.over) await sleep(20);
       whole = statSync(logFile()).size;
       for (let made = 0; made < most; made++) {
-        if (await creatorEnds(150 + random() * 700)) break;
+        if ((await creatorEnds(150 + random() * 700)) && (await creator.ended) !== 5) break;
         const trouble = draw();
         troubles.set(trouble, (troubles.get(trouble) ?? 0) + 1);
         await make(trouble);
@@ -273,6 +273,11 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
         }
         const code = await creator.ended;
         if (code === 0) return;
+        // A power cut soon after a creator had died: what the dead one wrote its follower cannot know.
+        if (code === 5 && /the same command again goes on from there/.test(creator.stderr())) {
+          await restartCreator();
+          continue;
+        }
         throw new Error(`exit status ${code}: ${creator.stderr()}`);
       }
     },

@@ -75,6 +75,7 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
   const [owned, at, saved, again] = await run("own", options.heirOf ?? "");
   if (owned !== 1) throw await heldError();
   let cursor = String(at);
+  const from = cursor;
   /** Of the last checkpoint, and of the one before: that is what a server had for sure before its connection broke. */
   let stored = cursor;
   let before = cursor;
@@ -93,25 +94,42 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
     return String(where);
   }
 
+  /** What was taken since the server was last known to have everything may be done again. */
+  function suspectSince(cursorThere: string): void {
+    // What an owner before this one took is not known here; its files are taken back by whoever opens them anew.
+    if (isBefore(cursorThere, from)) {
+      throw new CrawlError(
+        "store-unreachable",
+        `the store at ${link.address.shown} lost its last moments and is where it was before this process began: the same command again goes on from there`,
+      );
+    }
+    stored = cursorThere;
+    const lost = new Set([...suspects, ...repeats.after(isBefore(stored, before) ? stored : before)]);
+    suspects = [...lost];
+    repeats.hold(performance.now());
+  }
+
   /** Behind a new connection there may be a server that lost its last moments. */
   async function heedConnection(): Promise<void> {
     while (connection !== link.connections) {
       connection = link.connections;
-      stored = await keep();
-      suspects = [...suspects, ...repeats.after(isBefore(stored, before) ? stored : before)];
-      repeats.hold(performance.now());
+      suspectSince(await keep());
     }
     repeats.age(performance.now());
   }
 
   async function save(to: string, now: ReadonlyMap<string, SinkState>): Promise<void> {
+    const args = (): readonly string[] => {
+      // Sent on a new connection, it takes along what may be done again: this process may not live to tell of it later.
+      if (connection !== link.connections) suspectSince(stored);
+      return ["", "0", "save", token, leaseMs, to, JSON.stringify(Object.fromEntries(now)), stored, ...suspects];
+    };
     for (;;) {
-      const [kept, where] = await run("save", to, JSON.stringify(Object.fromEntries(now)), stored, ...suspects);
+      const [kept, where] = (await link.script("checkpoint", keys, args)) as unknown[]; // checkpoint.lua
       if (kept === 0) throw await heldError();
       if (kept === 1) break;
       // It is not where it was left: it lost a checkpoint, and what that covered.
-      stored = String(where);
-      suspects = [...suspects, ...repeats.after(stored)];
+      suspectSince(String(where));
     }
     before = stored;
     stored = to;

@@ -142,6 +142,32 @@ for (const dies of [false, true]) {
   });
 }
 
+test("a drain that followed another one does not go on when the server is back where it was before: it cannot know what the other wrote", {
+  skip: skipRedis,
+}, async (t) => {
+  const { frontier, moment, link: to, id } = await bench(t);
+  await frontier.add(["1", "2"].map((n) => link(frontier, `http://a.test/${n}`)));
+  await frontier.seedsComplete();
+  const claim = await frontier.claim(2);
+  const leases = claim.kind === "leases" ? claim.leases : [];
+  const back = moment();
+  await done(frontier, leases[0]!);
+  const written: string[] = [];
+  const first = await openOutbox(to, id, { crashed: crashedOutput });
+  await drainOf(first, written)();
+  await first[Symbol.asyncDispose]();
+  const second = await openOutbox(to, id, { crashed: crashedOutput });
+  await back();
+  for (const lease of leases) await done(frontier, lease);
+  await assert.rejects(drainOf(second, written)(), { code: "store-unreachable", message: /the same command again goes on from there/ });
+  await to.command("DEL", `${to.tag}:${id}:own`);
+  const third = await openOutbox(to, id, { crashed: crashedOutput });
+  assert.equal(third.states.size, 0);
+  written.length = 0;
+  await drainOf(third, written)();
+  assert.deepEqual(written.toSorted(), ["http://a.test/1", "http://a.test/2"]);
+});
+
 test("a drain whose hold has run out goes on as long as nobody else came, and not once somebody has", { skip: skipRedis }, async (t) => {
   const { frontier, link: to, id } = await bench(t);
   await frontier.add([link(frontier, "http://a.test/1")]);
