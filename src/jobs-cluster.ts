@@ -13,6 +13,7 @@ import type { Sink, SinkState } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import { startDrain } from "./drain.ts";
 import type { OpenedStore } from "./engine/parts.ts";
+import { explainStored } from "./jobs-cluster-explain.ts";
 import { workerSeeds } from "./jobs-cluster-seeds.ts";
 import { watchStore } from "./jobs-cluster-watch.ts";
 import { type HomeRun, type JobHome, ownDirectories } from "./jobs-home.ts";
@@ -206,7 +207,12 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
       return typeof bytes === "number" ? bytes : 0;
     },
     run: (run) => ({ spec: run.spec, options: { opens: (input, hooks, use) => open(run, input, hooks, use) } }),
-    explain: own.explain,
+    explain(row, dir, asked) {
+      const { crawl } = row;
+      if (crawl === null) return own.explain(row, dir, asked);
+      const robotsOf = (origin: string) => withFrontier(row, crawl, (frontier) => frontier.robotsOf(origin));
+      return ask(() => explainStored(link, { row, crawl, dir, spec: specOf(row), clock, states: taken.get(row.id) ?? null, robotsOf }, asked));
+    },
     async hosts(row, dir, most): Promise<readonly JobHost[]> {
       const { crawl } = row;
       if (crawl === null) return own.hosts(row, dir, most);

@@ -3,8 +3,8 @@ import type { Clock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { HostView } from "./core/frontier.ts";
 import type { JobHost } from "./core/jobs.ts";
-import { openStateView, type StateView } from "./inspect.ts";
-import { explain } from "./inspect-explain.ts";
+import { openStateView } from "./inspect.ts";
+import { type Explainable, explain } from "./inspect-explain.ts";
 import { explanationLines } from "./inspect-words.ts";
 import { parseUrl } from "./rules/url.ts";
 import type { JobRow } from "./store/jobs/book.ts";
@@ -18,19 +18,20 @@ export interface Explained {
 export const NOT_BEGUN = "The job has not begun: nothing was looked at yet.";
 
 /** Canonical where it is a URL; of a bare host the form that the crawl knows. */
-function askedUrl(text: string, view: StateView): string {
+export async function askedUrl(text: string, view: Pick<Explainable, "lookUp">): Promise<string> {
   const trimmed = text.trim();
   const forms = (/^[a-z][a-z0-9+.-]*:\/\//i.test(trimmed) ? [trimmed] : [`https://${trimmed}`, `http://${trimmed}`]).flatMap((form) => {
     const parsed = parseUrl(form);
     return "reject" in parsed ? [] : [parsed.url];
   });
-  return forms.find((form) => view.lookUp(form) !== null) ?? forms[0] ?? trimmed;
+  for (const form of forms) if ((await view.lookUp(form)) !== null) return form;
+  return forms[0] ?? trimmed;
 }
 
 export async function explainJob(dir: string, url: string, clock: Clock): Promise<Explained> {
   if (committedOf(dir) === null) return { url, lines: [NOT_BEGUN] };
   using view = openStateView(dir);
-  const asked = askedUrl(url, view);
+  const asked = await askedUrl(url, view);
   const explanation = await explain(view, asked);
   const lines = explanationLines(explanation, { spec: view.spec, finishReason: view.finishReason, now: clock.epoch() });
   return { url: asked, lines };

@@ -46,8 +46,8 @@ export function storeOfContainers(env: Io["env"]): StoreAddress | null {
   return { url: linked, from: ADDRESS, shown: shownOf(linked) };
 }
 
-/** The store that was asked for in the words of skein itself. */
-function storeNamed(reading: Reading, argv: readonly string[], env: Io["env"]): StoreAddress | null {
+/** The store that was asked for in the words of skein itself; null: none was. */
+export function storeNamed(reading: Reading, argv: readonly string[], env: Io["env"]): StoreAddress | null {
   const url = reading.spec.store;
   if (url === null) return null;
   const flagged = argv.some((arg) => arg === "--store" || arg.startsWith("--store="));

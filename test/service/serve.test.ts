@@ -166,6 +166,6 @@ test("wrong usage: status 2, every problem on a line", async () => {
   assert.deepEqual([status, out], [2, ""]);
   assert.equal(err.trimEnd().split("\n").length, 9, err);
   assert.doesNotMatch(err, /s3 cret/);
-  assert.equal((await refused(["--store", "redis://localhost"])).status, 2);
+  assert.equal((await refused(["--store", "localhost:6379"])).status, 2);
   assert.equal((await refused([], { PORT: "http" })).status, 2);
 });

@@ -1,4 +1,4 @@
-/** `skein serve`: the HTTP service with its jobs in a directory. Reads the options, says where it listens, ends in order. */
+/** `skein serve`: the HTTP service with its jobs in a directory, their crawls there too or in a store. Reads the options, says where it listens, ends in order. */
 import { resolve } from "node:path";
 import { CrawlError, type OptionProblem } from "../../core/errors.ts";
 import type { JobService } from "../../core/jobs.ts";
@@ -11,6 +11,7 @@ import { type Console, createConsole } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io, StopSignal } from "../io.ts";
+import { type StoreAddress, storeNamed, storeOfContainers } from "../store-address.ts";
 import { type Reading, readVerb, type Verb } from "../verb.ts";
 
 export interface ServeParts {
@@ -20,21 +21,27 @@ export interface ServeParts {
 
 export const SERVE: Verb = {
   name: "serve",
-  head: `Usage: skein serve [--port 5000] [--state DIR] [--token T]
+  head: `Usage: skein serve [--port 5000] [--state DIR] [--store URL] [--token T]
 
 Crawls as jobs over HTTP, with a dashboard for the browser. Jobs lie in a directory: they survive
-kill -9, and the next start goes on with them. Without a token it listens on this machine only.
+kill -9, and the next start goes on with them. With --store their crawls live in a Redis, and every
+skein work there takes their URLs. Without a token it listens on this machine only.
 
 Examples:
   skein serve
   curl -X POST -F "urls=@list.txt" localhost:5000
   SKEIN_TOKEN=$(openssl rand -hex 32) skein serve --host 0.0.0.0
+  skein serve --store redis://localhost:6379
 `,
   own: [
     cliFlag("port", { value: "N", allowed: "a port", description: "Port to listen on; 0 takes a free one. WEBAPP_PORT and PORT name it too. [default: 5000]" }),
     cliFlag("host", { value: "ADDRESS", allowed: "an address", description: "Address to listen on. [default: 127.0.0.1]" }),
     cliFlag("state", { value: "DIR", allowed: "a directory", description: "Where the jobs lie; SKEIN_STATE names it too. [default: ./skein-data]" }),
-    cliFlag("workers", { value: "N", allowed: "a whole number from 0", description: "0: takes jobs and does not work on them. [default: 1]" }),
+    cliFlag("workers", {
+      value: "N",
+      allowed: "a whole number from 0",
+      description: "0: fetches nothing here; with --store workers elsewhere do. [default: 1]",
+    }),
     cliFlag("token", {
       value: "T",
       allowed: "a token",
@@ -56,10 +63,14 @@ Examples:
     cliFlag("quiet", { short: "q", description: "Log errors only." }),
     cliFlag("verbose", { short: "v", description: "Log requests that only read too." }),
   ],
-  shared: ["allow-address"],
+  shared: ["store", "allow-address"],
   tail: `
+Without --store, REDIS_URL names one, or REDIS_PORT_6379_TCP_ADDR and REDIS_PORT_6379_TCP_PORT of a
+linked container; not where --state is given.
+
 Exit status: 130 or 143 after Ctrl-C or SIGTERM, jobs go on at the next start; 2 usage, or the
-address cannot be had; 3 the directory cannot be written; 7 another process has it.
+address cannot be had; 3 the directory cannot be written; 5 the store did not answer within 10 s;
+7 another process has the directory.
 `,
 };
 
@@ -71,6 +82,10 @@ interface Settings {
   readonly port: number;
   readonly host: string;
   readonly workers: number;
+  /** Null: crawls live in the directory. */
+  readonly store: StoreAddress | null;
+  /** A Redis that was told of and is not used. */
+  readonly unused: StoreAddress | null;
   readonly token: string | null;
   readonly noAuth: boolean;
   readonly names: readonly string[];
@@ -87,7 +102,14 @@ function portOf(text: string): number | null {
   return digits !== undefined && Number(digits) <= 65_535 ? Number(digits) : null;
 }
 
-function settingsOf(reading: Reading, io: Io): Settings {
+/** Whoever names a directory wants that, whatever a container was linked to. */
+function storeOf(reading: Reading, argv: readonly string[], io: Io): Pick<Settings, "store" | "unused"> {
+  const named = storeNamed(reading, argv, io.env);
+  if (named !== null || reading.text("state") === null) return { store: named ?? storeOfContainers(io.env), unused: null };
+  return { store: null, unused: storeOfContainers(io.env) };
+}
+
+function settingsOf(reading: Reading, argv: readonly string[], io: Io): Settings {
   const problems: OptionProblem[] = reading.args.map((arg) => ({ option: arg, message: "skein serve takes no arguments; URLs are posted to it" }));
   const wrong = (option: string, message: string) => void problems.push({ option, message });
   const number = (name: string, least: number): number | null => {
@@ -130,7 +152,10 @@ function settingsOf(reading: Reading, io: Io): Settings {
   if (problems.length > 0 || port === null)
     throw new CrawlError("invalid-options", problems.map(({ option, message }) => `${option}: ${message}`).join("\n"), { problems });
   const scrapers = reading.text("scrapers");
+  const { store, unused } = storeOf(reading, argv, io);
+  const looksOn = store !== null && workers === 0;
   return {
+    ...{ store, unused },
     ...{ port, host, workers, token, noAuth, names: reading.texts("allow-host").map((name) => name.toLowerCase()) },
     limits: {
       ...(uploadBytes === null ? {} : { uploadBytes, jsonBytes: Math.min(uploadBytes, 8_000_000) }),
@@ -140,7 +165,8 @@ function settingsOf(reading: Reading, io: Io): Settings {
       dir: resolve(io.cwd, reading.text("state") ?? (io.env["SKEIN_STATE"] || "skein-data")),
       addresses: { refusePrivate: true, allow: reading.spec.addresses.allow },
       scrapersDir: scrapers === null ? null : resolve(io.cwd, scrapers),
-      ...(workers === 0 ? { maxRunning: 0 } : maxRunning === null ? {} : { maxRunning }),
+      store: store === null ? null : { url: store.url, looksOn },
+      ...(workers === 0 && !looksOn ? { maxRunning: 0 } : maxRunning === null ? {} : { maxRunning }),
       ...(maxJobs === null ? {} : { maxJobs }),
       ...(maxUrls === null ? {} : { maxUrls }),
       keepFor,
@@ -174,12 +200,20 @@ function logger(console: Console): Logger {
   };
 }
 
+function sayStore(console: Console, { store, unused }: Settings): void {
+  if (unused !== null)
+    console.say("info", `--state is given: crawls live there, and the Redis at ${unused.shown} (${unused.from}) is not used`, "store", { store: null });
+  if (store === null) return;
+  const { shown, from } = store;
+  console.say("info", `crawls live in the store at ${shown} (${from}); skein work there takes their URLs too`, "store", { store: shown, from });
+}
+
 const spelledHost = (host: string) => (host.includes(":") ? `[${host}]` : host);
 
 function greet(
   console: Console,
   { host, port }: { readonly host: string; readonly port: number },
-  { token, noAuth, host: asked, workers, jobs }: Settings,
+  { token, noAuth, host: asked, workers, jobs, store }: Settings,
 ): void {
   const url = `http://${spelledHost(host)}:${port}/`;
   console.say("info", `skein serves on ${url}  (jobs in ${jobs.dir}; Ctrl-C ends it, the next start goes on with them)`, "serving", {
@@ -194,14 +228,19 @@ function greet(
       "no authentication",
       { url },
     );
-  if (workers === 0) console.say("info", "--workers 0: jobs are taken and wait; nothing here works on them", "no workers");
-  if (workers > 1)
+  if (workers === 0) {
+    const who = store === null ? "jobs are taken and wait; nothing here works on them" : "nothing is fetched here; skein work takes the URLs";
+    console.say("info", `--workers 0: ${who}`, "no workers");
+  }
+  if (workers > 1) {
+    const more = store === null ? "" : "; for more start skein work";
     console.say(
       "warn",
-      `warning: the embedded store has one worker, which runs many jobs side by side (--max-running); --workers ${workers} counts as 1`,
+      `warning: the service has one worker, which runs many jobs side by side (--max-running); --workers ${workers} counts as 1${more}`,
       "one worker",
       { workers },
     );
+  }
 }
 
 /** Resolves with the first signal; a second one ends the process at once. */
@@ -220,10 +259,11 @@ function untilSignal(io: Io): Promise<StopSignal> {
 export async function serveCommand(argv: readonly string[], io: Io, load: () => Promise<ServeParts>): Promise<number> {
   const reading = await readVerb(SERVE, argv, io);
   if (reading === null) return EXIT.ok;
-  const settings = settingsOf(reading, io);
+  const settings = settingsOf(reading, argv, io);
   const format = reading.text("log-format") === "json" ? "json" : "text";
   const console = createConsole(io, { format, quiet: reading.isOn("quiet"), verbose: reading.isOn("verbose"), progress: false });
   const log = logger(console);
+  sayStore(console, settings);
   const { openService, openJobs } = await load();
   const { host, port, token, names, noAuth, limits } = settings;
   const signalled = untilSignal(io);
