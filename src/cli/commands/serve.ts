@@ -40,7 +40,7 @@ Examples:
     cliFlag("workers", {
       value: "N",
       allowed: "a whole number from 0",
-      description: "0: fetches nothing here; with --store workers elsewhere do. [default: 1]",
+      description: "0: fetches nothing here; with --store, workers do. [default: 1]",
     }),
     cliFlag("token", {
       value: "T",
