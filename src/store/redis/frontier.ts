@@ -338,8 +338,8 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
       if (disposed) return;
       disposed = true;
       await unsubscribe?.();
-      // Who leaves in good order hands back what he holds.
-      const back = [...held.keys()].map((token): Settled => ({ ...RETURNED, token }));
+      // Who leaves in good order hands back what he holds: to the front, so the first one last.
+      const back = [...held.keys()].reverse().map((token): Settled => ({ ...RETURNED, token }));
       held.clear();
       for (let from = 0; from < back.length; from += 64) {
         const args = back.slice(from, from + 64).flatMap((page) => packSettled(page, wordsOf, () => null));
