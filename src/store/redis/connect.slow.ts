@@ -4,17 +4,24 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { CrawlError } from "../../core/errors.ts";
 import { type Logger, silentLog } from "../../core/log.ts";
 import { parseRedisUrl } from "./address.ts";
 import { connectRedis } from "./connect.ts";
 import { createCrawls } from "./crawls.ts";
-import { freePort, skipRedis, startServer } from "./server-for-tests.ts";
+import { freePort, skipRedis, startServer, type TestServer } from "./server-for-tests.ts";
 
 function lines(): { readonly log: Logger; readonly said: string[] } {
   const said: string[] = [];
   return { said, log: (level, message, fields) => void said.push(`${level} ${message} ${JSON.stringify(fields)}`) };
+}
+
+/** Stopped with its test, however that ends. */
+async function started(t: TestContext, ...how: Parameters<typeof startServer>): Promise<TestServer> {
+  const server = await startServer(...how);
+  t.after(() => server.stop());
+  return server;
 }
 
 const failsWith = (code: string, pattern: RegExp) => (error: unknown) => {
@@ -83,30 +90,27 @@ test("a server that is not there is waited for, then it is an error with host an
   assert.ok(!said.join("").includes("secret"));
 });
 
-test("a server that starts later than the worker is found (F107)", { skip: skipRedis }, async () => {
+test("a server that starts later than the worker is found (F107)", { skip: skipRedis }, async (t) => {
   const port = await freePort();
   const { log, said } = lines();
   const connecting = connectRedis(`redis://127.0.0.1:${port}`, { log });
-  const server = await startServer([], port);
+  await started(t, [], port);
   const link = await connecting;
   assert.ok(said.some((line) => line.startsWith("info the store answers again")) || !said.some((line) => line.startsWith("warn the store does not")));
   await link.close();
-  await server.stop();
 });
 
-test("a server that would drop keys is refused, one that keeps nothing on disk is warned of", { skip: skipRedis }, async () => {
-  const evicting = await startServer(["--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"]);
+test("a server that would drop keys is refused, one that keeps nothing on disk is warned of", { skip: skipRedis }, async (t) => {
+  const evicting = await started(t, ["--maxmemory", "50mb", "--maxmemory-policy", "allkeys-lru"]);
   await assert.rejects(connectRedis(evicting.url, { log: silentLog }), failsWith("invalid-options", /allkeys-lru.*noeviction/));
-  await evicting.stop();
-  const forgetful = await startServer(["--appendonly", "no"]);
+  const forgetful = await started(t, ["--appendonly", "no"]);
   const { log, said } = lines();
   await (await connectRedis(forgetful.url, { log })).close();
   assert.match(said.join("\n"), /warn the store keeps nothing on disk/);
-  await forgetful.stop();
 });
 
-test("a wrong password is an error at once; the right one with its database opens", { skip: skipRedis }, async () => {
-  const server = await startServer(["--requirepass", "secret"]);
+test("a wrong password is an error at once; the right one with its database opens", { skip: skipRedis }, async (t) => {
+  const server = await started(t, ["--requirepass", "secret"]);
   const at = `127.0.0.1:${server.port}`;
   for (const login of ["", ":wrong@"]) {
     await assert.rejects(connectRedis(`redis://${login}${at}`, { log: silentLog }), failsWith("store-unreachable", /refused the login/));
@@ -123,11 +127,10 @@ test("a wrong password is an error at once; the right one with its database open
     "no key lies outside of the prefix",
   );
   await link.close();
-  await server.stop();
 });
 
-test("an append-only file is rewritten once for each start of the server", { skip: skipRedis }, async () => {
-  const server = await startServer(["--appendfsync", "always"]);
+test("an append-only file is rewritten once for each start of the server", { skip: skipRedis }, async (t) => {
+  const server = await started(t, ["--appendfsync", "always"]);
   const rewrites = async (): Promise<number> => {
     const { log, said } = lines();
     await (await connectRedis(server.url, { log })).close();
@@ -137,7 +140,6 @@ test("an append-only file is rewritten once for each start of the server", { ski
   await server.kill();
   await server.start();
   assert.deepEqual([await rewrites(), await rewrites()], [1, 0]);
-  await server.stop();
 });
 
 test("rediss:// checks the certificate", { skip: skipRedis }, async (t) => {
@@ -152,7 +154,7 @@ test("rediss:// checks the certificate", { skip: skipRedis }, async (t) => {
     return;
   }
   const port = await freePort();
-  const server = await startServer([
+  const server = await started(t, [
     "--tls-port",
     String(port),
     "--tls-cert-file",
@@ -173,18 +175,17 @@ test("rediss:// checks the certificate", { skip: skipRedis }, async (t) => {
   const link = await connectRedis(url, { log: silentLog, ca: readFileSync(cert, "utf8") });
   assert.equal(String(await link.command("PING")), "PONG");
   await link.close();
-  await server.stop();
 });
 
-test("sentinels say where the master is, and after a failover where the new one is", { skip: skipRedis }, async () => {
-  const master = await startServer(["--repl-diskless-sync-delay", "0"]);
-  const replica = await startServer(["--replicaof", "127.0.0.1", String(master.port)]);
+test("sentinels say where the master is, and after a failover where the new one is", { skip: skipRedis }, async (t) => {
+  const master = await started(t, ["--repl-diskless-sync-delay", "0"]);
+  await started(t, ["--replicaof", "127.0.0.1", String(master.port)]);
   // Sentinels look at a master when they start, and then only every ten seconds: by then it must have its replica.
   const direct = await connectRedis(master.url, { log: silentLog });
   const id = await createCrawls(direct).create({ spec: "1" });
   while (Number(await direct.command("WAIT", 1, 1_000)) < 1);
   await direct.close();
-  const sentinel = await startServer([], undefined, [
+  const sentinel = await started(t, [], undefined, [
     `sentinel monitor main 127.0.0.1 ${master.port} 1`,
     "sentinel down-after-milliseconds main 300",
     "sentinel failover-timeout main 1000",
@@ -197,7 +198,4 @@ test("sentinels say where the master is, and after a failover where the new one 
   await createCrawls(link).note(id, { spec: "2" });
   assert.equal((await createCrawls(link).get(id))?.info.get("spec"), "2");
   await link.close();
-  await sentinel.stop();
-  await replica.stop();
-  await master.stop();
 });

@@ -107,6 +107,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   let closed = false;
   let lastTrouble = "no answer";
   let saidAt = -Infinity;
+  let saidWhy = "";
   /** Of the connection that is open now; null: none is. */
   let checked: Promise<void> | null = null;
   const waiting = new Set<() => void>();
@@ -162,6 +163,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     const now = performance.now();
     if (now - saidAt < SAY_AGAIN_MS) return;
     saidAt = now;
+    saidWhy = why;
     log("warn", "the store does not take calls; waiting", { store: address.shown, why });
   }
 
@@ -178,17 +180,20 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   async function attempt<T>(call: () => Promise<T>, boundMs: number, waitsForRoom = true): Promise<T> {
     const begun = performance.now();
     let pauseMs = FIRST_PAUSE_MS;
+    let failed = false;
     for (;;) {
       if (closed) throw unreachable("was closed");
       try {
         await verified();
         const answer = await call();
-        if (saidAt > -Infinity) {
+        // A full server goes on answering whatever needs no room.
+        if (saidAt > -Infinity && (failed || !NO_ROOM.test(saidWhy))) {
           log("info", "the store answers again", { store: address.shown });
           saidAt = -Infinity;
         }
         return answer;
       } catch (error) {
+        failed = true;
         judge(error);
         const why = isReply(error) ? wordOf(error) : lastTrouble;
         if (!waitsForRoom && NO_ROOM.test(why)) throw unreachable(`takes no writes: ${why}`, error);
