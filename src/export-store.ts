@@ -111,11 +111,15 @@ function checkComplete(spec: CrawlSpec, targets: readonly ExportTarget[]): void 
   );
 }
 
-/** The crawl's own files must not be replaced by what is left of it. */
-function checkOwn(spec: CrawlSpec, targets: readonly ExportTarget[], cwd: string): void {
+/** The crawl's own files must not be replaced by what is left of it. `begun`: files of this export, whatever they are called. */
+function checkOwn(
+  spec: CrawlSpec,
+  targets: readonly ExportTarget[],
+  { cwd, begun }: { readonly cwd: string; readonly begun: ReadonlyMap<string, SinkState> },
+): void {
   const { outputs, pagesFile, skippedFile, linksFile } = spec;
   const own = new Set([...outputs, pagesFile, skippedFile, linksFile].flatMap((file) => (file === null || file === "-" ? [] : [resolve(cwd, file)])));
-  const taken = targets.find(({ file }) => own.has(file) && existsSync(file));
+  const taken = targets.find(({ file }) => own.has(file) && !begun.has(file) && existsSync(file));
   if (taken !== undefined) refuse("--output", `${taken.file} is a file of the crawl itself, which the command that created it goes on with; name another`);
 }
 
@@ -256,6 +260,7 @@ export function exportJob(input: JobExport): ExportRun {
   async function write(link: Link, outbox: Outbox, spec: CrawlSpec, targets: readonly ExportTarget[]): Promise<ExportSummary> {
     const files = targets.map(({ file }) => file).filter((file) => file !== "-");
     const states = statesHere(outbox, files);
+    checkOwn(spec, targets, { cwd: input.cwd, begun: states });
     const main = mainKind(spec);
     const toFiles = sinkSpec(spec, targets, input);
     const sinks = openSinks(toFiles, states, sharedLines(), main === "items" ? { types: await itemTypesOf(spec) } : null);
@@ -299,7 +304,6 @@ export function exportJob(input: JobExport): ExportRun {
       if (input.drop && !follow && !at.over) refuse("--drop", `job ${job} has not ended; with --follow its end is waited for`);
       const targets = input.targets.map(({ what, file }) => ({ what: what ?? mainKind(spec), file }));
       checkComplete(spec, targets);
-      checkOwn(spec, targets, input.cwd);
       checkDistinct(sinkSpec(spec, targets, input));
       const scope = await loadScope(spec.scope, spec.follow, spec.list, []);
       const crashed = crashedOutput.bind(null, { clock, admit: { scope } });
