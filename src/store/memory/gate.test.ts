@@ -273,3 +273,38 @@ function gatedBench(config: FrontierConfig): FrontierBench {
 for (const each of frontierCases) {
   test(`alone at a gate: ${each.rule}: ${each.name}`, () => each.run(gatedBench({ ...caseConfig, ...each.config })));
 }
+
+for (const [name, stricter] of [
+  ["its own slots have become fewer", { gapMs: 0, slots: 1, another: false }],
+  ["another crawl with a longer delay has come", { gapMs: 100, slots: 8, another: true }],
+] as const)
+  test(`who comes when it is called and may not start, since ${name}, is called again`, async () => {
+    const clock = createTestClock();
+    const gate = createHostGate(clock);
+    // `as`: a host key is a branded text.
+    const host = "a.example" as Parameters<ReturnType<HostGate["join"]>["use"]>[0];
+    let calls = 0;
+    const first = gate.join().use(host, () => undefined);
+    const second = gate.join().use(host, () => void calls++);
+    const { gapMs, slots, another } = stricter;
+    for (let n = 0; n < 2; n++) {
+      assert.equal(first.ask(0, 2, 0), null);
+      first.started(clock.now());
+    }
+    assert.equal(second.ask(gapMs, another ? slots : 2, 0), "host-slots");
+    first.ended();
+    if (another) await clock.advance(gapMs);
+    assert.equal(calls, 1);
+    if (another)
+      gate
+        .join()
+        .use(host, () => undefined)
+        .ask(5_000, 8, 0);
+    assert.notEqual(second.ask(gapMs, slots, 0), null);
+    // Longer than the others wait for one that does not come.
+    await clock.advance(1_000);
+    first.ended();
+    await clock.advance(5_000);
+    assert.ok(calls >= 2, "it was never called again");
+    assert.equal(second.ask(gapMs, slots, 0), null);
+  });

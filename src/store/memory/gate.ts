@@ -174,6 +174,9 @@ export function createHostGate(clock: Clock): HostGate {
       // Whoever waited before has been arranged for already.
       if (entry.waiting.length === 1) arrange(entry);
     }
+    // It came when it was called, and may not start after all: the rules, its own or another's, have become stricter since. It keeps its place, and is called again;
+    // passed over it would wait for a call that never comes.
+    else if (first === use) arrange(entry);
     return at <= now ? "host-slots" : cause;
   }
 
