@@ -1,0 +1,126 @@
+/** Pause, resume and the ways to stop reach every process within a second, also those that cannot hear the channel; judged by what they send. needs: redis-server */
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { silentLog } from "../../src/core/log.ts";
+import { connectRedis, type Link } from "../../src/store/redis/connect.ts";
+import { openRedisFrontier } from "../../src/store/redis/frontier.ts";
+import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
+import { caseConfig } from "../../src/testing/frontier-cases.ts";
+import { html, serve } from "../crawl/served.ts";
+import { type Running, startCommand } from "./processes.ts";
+
+/** What is promised, and what a process on a busy machine may need from its decision to the socket. */
+const WITHIN_MS = 1_000;
+const SLACK_MS = 600;
+
+const root = mkdtempSync(join(tmpdir(), "skein-stops-"));
+let redis: TestServer;
+let link: Link;
+before(async () => {
+  if (skipRedis !== false) return;
+  redis = await startServer(["--maxmemory-policy", "noeviction"]);
+  link = await connectRedis(redis.url, { log: silentLog });
+  // Whoever comes by this name takes part in everything and is never told anything: the channel is cut.
+  await link.command("ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe");
+});
+after(async () => {
+  await link?.close();
+  await redis?.stop();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const now = (): number => Number(process.hrtime.bigint()) / 1e6;
+let crawls = 0;
+
+/** An endless site, a crawl of it and two workers. */
+async function wild(
+  deaf: boolean,
+  run: (about: { control(to: "pause" | "run" | "finish" | "drain" | "now"): Promise<void>; sent(): number[]; creator: Running }) => Promise<void>,
+) {
+  await using site = await serve(async (request, response) => {
+    if (request.url === "/hangs") return;
+    await sleep(15);
+    const n = Number(request.url?.slice(1));
+    html(response, [2 * n + 1, 2 * n + 2].map((to) => `<a href="/${to}">${to}</a>`).join(""));
+  });
+  const folder = mkdtempSync(join(root, "sent-"));
+  let started = 0;
+  const start = (...args: string[]): Running =>
+    startCommand([...args, "--store", deaf ? `redis://deaf:secret@127.0.0.1:${redis.port}` : redis.url, "-c", "4"], mkdtempSync(join(root, "d-")), {
+      NODE_OPTIONS: `--import ${join(import.meta.dirname, "skewed.js")}`,
+      SKEIN_TEST_SENT: join(folder, String(started++)),
+    });
+  const sent = (): number[] =>
+    readdirSync(folder)
+      .flatMap((name) => readFileSync(join(folder, name), "utf8").split("\n"))
+      .filter((line) => line.includes(" GET ") && !line.endsWith("/hangs"))
+      .map((line) => Number(line.split(" ")[0]) / 1e6);
+  const creator = start("crawl", `${site.origin}/0`, `${site.origin}/hangs`, "--per-host", "64", "-o", "pages.jsonl");
+  const workers = [0, 1].map(() => start("work", "--allow-address", "127.0.0.1"));
+  const id = ++crawls;
+  while ((await link.command("EXISTS", `{skein}:${id}:m`)) !== 1) await sleep(20);
+  while (sent().length < 60) await sleep(50);
+  const frontier = await openRedisFrontier(caseConfig, { link, id });
+  try {
+    await run({ control: (to) => frontier.control(to), sent, creator });
+  } finally {
+    await frontier[Symbol.asyncDispose]();
+    await Promise.all([creator, ...workers].map((one) => one.kill()));
+  }
+}
+
+/** Fails when one starts later than it may; `until`: after which moment it may again. */
+function checkQuiet(sent: readonly number[], from: number, until = Infinity): void {
+  const late = sent.filter((at) => at > from + WITHIN_MS + SLACK_MS && at < until);
+  assert.equal(late.length, 0, `${late.length} requests began later than a second after the call, the last ${Math.max(...late) - from} ms`);
+}
+
+for (const deaf of [false, true]) {
+  const how = deaf ? ", the channel cut" : "";
+
+  test(`pause and resume reach all processes${how}`, { skip: skipRedis }, async () => {
+    await wild(deaf, async ({ control, sent }) => {
+      await control("pause");
+      const from = now();
+      await sleep(3_000);
+      const until = now();
+      await control("run");
+      const before_ = sent().length;
+      while (sent().length < before_ + 30) await sleep(50);
+      checkQuiet(sent(), from, until);
+      await control("now");
+    });
+  });
+
+  for (const mode of ["drain", "now"] as const) {
+    test(`a stop of the kind ${mode} reaches all processes${how}`, { skip: skipRedis }, async () => {
+      await wild(deaf, async ({ control, sent, creator }) => {
+        await control(mode);
+        const from = now();
+        // What is in flight is finished, or aborted: one page would hang for longer than this test lasts.
+        if (mode === "now") assert.notEqual(await Promise.race([creator.ended, sleep(20_000, "hangs", { ref: false })]), "hangs", creator.stderr());
+        else await sleep(3_000);
+        checkQuiet(sent(), from);
+      });
+    });
+  }
+}
+
+test("a stop of the kind finish takes no new links: what is queued is done, and the crawl ends", { skip: skipRedis }, async () => {
+  await wild(true, async ({ control, sent }) => {
+    await control("finish");
+    const m = `{skein}:${crawls}:m`;
+    // All but the page that hangs.
+    while (Number(await link.command("HGET", m, "queued")) > 0) await sleep(50);
+    await sleep(1_000);
+    const numbers = (await link.command("HMGET", m, "queued", "leased")) as Buffer[]; // HMGET
+    assert.deepEqual(numbers.map(String), ["0", "1"]);
+    const from = now();
+    await sleep(1_000);
+    assert.equal(sent().filter((at) => at > from).length, 0);
+  });
+});
