@@ -138,7 +138,7 @@ export function createPortFrontier({ seed, allLinks, clock, tell, view }: PortOp
     },
     stop(mode) {
       if (mode === "queue") return;
-      for (const { token } of buffer) out.settled.push(returned(token));
+      for (const lease of buffer) out.settled.push(returned(lease));
       buffer = [];
       soon();
     },
@@ -226,7 +226,8 @@ function fresh<T>(entries: readonly Once<T>[], isTold: (entry: Once<T>) => boole
   return entries.some(isTold) ? entries.filter((entry) => !isTold(entry)) : entries;
 }
 
-export function returned(token: Token): Settled {
+/** Not begun with: the lease goes back. */
+export function returned({ token }: Pick<Lease, "token">): Settled {
   return { token, settlement: { kind: "returned" }, sinceStartMs: null, answer: null, host: null, setCookies: null, newSeeds: null, tally: [] };
 }
 

@@ -4,12 +4,10 @@ import { type Lease, MAX_CRASHES } from "./core/frontier.ts";
 export interface Trials {
   /** Something is still to be tried. */
   readonly open: boolean;
-  /** A thread died with these: the one that it held is to blame, of several `all` are under suspicion. */
-  suspect(lost: readonly Lease[]): "one" | "all";
+  /** A thread died with these. */
+  suspect(lost: readonly Lease[]): void;
   /** It is under suspicion, and kept for its trial. */
   detains(lease: Lease): boolean;
-  /** Kept until somebody can take it. */
-  keep(lease: Lease): void;
   next(): Lease | null;
   passed(lease: Lease): void;
   /** What is kept goes back; nothing more will be tried. */
@@ -28,16 +26,14 @@ export function createTrials(): Trials {
     suspect(lost) {
       for (const lease of lost) suspects.add(nameOf(lease));
       const [only] = lost;
-      if (lost.length !== 1 || only === undefined) return "all";
-      if (only.crashes + 1 >= MAX_CRASHES) suspects.delete(nameOf(only));
-      return "one";
+      // Given up: it does not come again.
+      if (lost.length === 1 && only !== undefined && only.crashes + 1 >= MAX_CRASHES) suspects.delete(nameOf(only));
     },
     detains(lease) {
       if (!suspects.has(nameOf(lease))) return false;
       kept.push(lease);
       return true;
     },
-    keep: (lease) => void kept.push(lease),
     next: () => kept.shift() ?? null,
     passed: (lease) => void suspects.delete(nameOf(lease)),
     release() {

@@ -95,7 +95,8 @@ function startLoops(input: LoopInput, cwd: string): Loop {
       pinger = clock.after(PING_EVERY_MS, ping);
     };
     let pinger = clock.after(PING_EVERY_MS, ping);
-    seat.onTrial = trials.open;
+    // One at a time: the others go on, and bring what is to be tried.
+    seat.onTrial = trials.open && seats.every((other, at) => at === place || !other.onTrial);
     seats[place] = seat;
   }
 
@@ -211,12 +212,11 @@ function startLoops(input: LoopInput, cwd: string): Loop {
     seat.held.clear();
     const leaves = over || leaving || failure !== null;
     if (lost.length > 0 && frontier.abandon !== undefined) {
-      if (leaves || trials.suspect(lost) === "all")
-        await frontier.settle(
-          lost.map(({ token }) => returned(token)),
-          [],
-        );
-      else await frontier.abandon(lost.map(({ token }) => token));
+      const [only] = lost;
+      if (!leaves && threads > 1) trials.suspect(lost);
+      // Of several one is to blame: all come back, and which one it is, is found out.
+      if (leaves || lost.length > 1 || only === undefined) await giveBack(lost);
+      else await frontier.abandon([only.token]);
     }
     if (leaves || place < 0) return;
     if (++deaths > MAX_STARTS * threads && lost.length === 0)
@@ -247,7 +247,8 @@ function startLoops(input: LoopInput, cwd: string): Loop {
         for (const url of claimed.seeds) parts.admit.scope.addSeed(url);
         if (claimed.seeds.length > 0) for (const seat of seats) seat.tellSeeds(claimed.seeds);
         for (const url of claimed.seeds) growth.push({ scope: url, seed: null });
-        for (const lease of claimed.leases) giveOut(lease);
+        // A thread may have died meanwhile.
+        await giveBack(claimed.leases.filter((lease) => !giveOut(lease)));
         waitingFor = null;
         return 0;
       case "wait":
@@ -262,16 +263,20 @@ function startLoops(input: LoopInput, cwd: string): Loop {
     }
   }
 
-  /** To the thread with the most room; what may have killed one waits for its trial. */
-  function giveOut(lease: Lease): void {
+  /** To the thread with the most room; what may have killed one waits for its trial. False: there is no room. */
+  function giveOut(lease: Lease): boolean {
     if (trials.detains(lease)) {
       tryAlone();
-      return;
+      return true;
     }
     let best: Seat | null = null;
     for (const seat of seats) if (seat.ready && !seat.gone && !seat.onTrial && seat.room > (best?.room ?? 0)) best = seat;
-    if (best === null) trials.keep(lease);
-    else best.give(lease);
+    best?.give(lease);
+    return best !== null;
+  }
+
+  async function giveBack(leases: readonly Lease[]): Promise<void> {
+    if (leases.length > 0) await frontier.settle(leases.map(returned), []);
   }
 
   function tryAlone(): void {
@@ -328,26 +333,17 @@ function startLoops(input: LoopInput, cwd: string): Loop {
     done: run(),
     async stop(mode) {
       await frontier.control(CONTROL[mode]);
-      if (mode !== "queue") await giveBack();
+      if (mode !== "queue") await giveBack(trials.release());
       for (const seat of seats) if (seat.ready && !seat.gone) seat.post({ kind: "stop", mode });
       wake();
     },
     leave(abort = false) {
       leaving = true;
-      void giveBack().catch(fail);
+      void giveBack(trials.release()).catch(fail);
       for (const seat of seats) if (seat.ready && !seat.gone) seat.post({ kind: "leave", abort });
       wake();
     },
     wake,
     view: () => viewOf(seats, requestsBefore, waitingFor),
   };
-
-  async function giveBack(): Promise<void> {
-    const kept = trials.release();
-    if (kept.length > 0)
-      await frontier.settle(
-        kept.map(({ token }) => returned(token)),
-        [],
-      );
-  }
 }
