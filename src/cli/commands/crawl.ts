@@ -235,7 +235,8 @@ export async function crawlCommand(argv: readonly string[], io: Io, load: LoadCr
 /** What can be done about a full disk. A crawl in memory cannot be rescued then: what failed to be written counts as done in its queue. */
 function withAdvice(error: unknown, { stateDir, store }: CrawlSpec): unknown {
   if (!(error instanceof CrawlError) || !isDiskFull(error)) return error;
-  const begins = stateDir === null && store === null ? "begins anew: it lived in memory (with --state DIR it would go on)" : "goes on where the last commit left it";
+  const begins =
+    stateDir === null && store === null ? "begins anew: it lived in memory (with --state DIR it would go on)" : "goes on where the last commit left it";
   return new CrawlError(error.code, `${error.message}. Make room and run the same command again: the crawl ${begins}`, { cause: error });
 }
 
