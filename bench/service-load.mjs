@@ -1,7 +1,9 @@
 // 50 clients at once on `skein serve` while jobs run: latency percentiles by call, memory over time, and whether anything was lost.
 //   node bench/service-load.mjs [clients] [seconds]
-// Each client posts a job now and then, and asks for the status, results and records of its own jobs in between, without a pause. At the end every job must be
-// done with exactly the pages and images that its site has. The site is served by this process, so that the figures are those of a machine that does both.
+// Each client posts a job now and then, and asks for the status, results and records of its own jobs in between, without a pause. Then every job is waited for
+// until it has ended, however late, and must be done with exactly the pages and images that its site has. What is not is told apart: lost (the job, a page or an
+// image of a fetched page is missing), unfinished (nothing of any job moved for a minute), or failed pages, which have a record that says why: this process, which
+// serves the site as well, was too slow to answer. Late is who ended after the clients did. Exit status 1 if anything is lost or unfinished.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { Agent, createServer, get, request } from "node:http";
@@ -68,7 +70,7 @@ function call(name, method, path, body) {
             times.set(name, list);
             list.push(performance.now() - startedAt);
             statuses.set(incoming.statusCode, (statuses.get(incoming.statusCode) ?? 0) + 1);
-            done({ status: incoming.statusCode, text: Buffer.concat(parts).toString() });
+            done({ status: incoming.statusCode, headers: incoming.headers, text: Buffer.concat(parts).toString() });
           });
       },
     );
@@ -125,33 +127,85 @@ await Promise.all(Array.from({ length: clients }, client));
 const lasted = (performance.now() - startedAt) / 1000;
 clearInterval(sampler);
 
-// Nothing is lost: every job ends, with all its pages and images.
-let lost = 0;
-const endBy = performance.now() + 300_000;
+/** The state of every job, by pages of the list. */
+async function allJobs() {
+  const found = new Map();
+  for (let path = "/v1/jobs?limit=1000"; path !== undefined; ) {
+    const { status, text, headers } = await call("after", "GET", path);
+    if (status !== 200) throw new Error(`${path}: ${status} ${text}`);
+    for (const job of JSON.parse(text)) found.set(job.id, job);
+    path = /^<([^>]+)>/.exec(headers.link ?? "")?.[1];
+  }
+  return found;
+}
+
+const STANDSTILL_MS = 60_000;
+const ENDED = ["completed", "stopped", "failed", "cancelled"];
+/** Resolves with the jobs once all have ended, or nothing has moved for long. */
+async function untilEnded() {
+  let before = "";
+  let movedAt = performance.now();
+  for (;;) {
+    const found = await allJobs();
+    const now = JSON.stringify([...found.values()].map(({ state, counts }) => [state, counts.completed, counts.inProgress]));
+    if (now !== before) movedAt = performance.now();
+    before = now;
+    if ([...found.values()].every(({ state }) => ENDED.includes(state)) || performance.now() - movedAt > STANDSTILL_MS) return found;
+    await new Promise((later) => setTimeout(later, 500));
+  }
+}
+
+const loadEndedAt = Date.now();
+const found = await untilEnded();
+const verdicts = { right: 0, lost: 0, unfinished: 0, "with failed pages": 0 };
+let late = 0;
+function tell(verdict, id, why) {
+  verdicts[verdict]++;
+  console.log(`job ${id} (${jobs.get(id)}) ${verdict}: ${why}`);
+}
+
+/** What is wrong with a job that has ended: what it lacks, and what its records say of that. */
+async function look(id, name, job) {
+  const pages = JSON.parse((await call("after", "GET", `/v1/jobs/${id}/pages?limit=1000`)).text);
+  const images = new Set((await call("after", "GET", `/result/${id}`)).text.trimEnd().split("\n"));
+  const numbers = Array.from({ length: PAGES }, (_, n) => n);
+  const record = new Map(pages.map((page) => [page.url, page]));
+  const failed = numbers.filter((n) => record.get(`${origin}/${name}/${n}`)?.outcome === "failed");
+  // A page that failed has no image, and one that links to the others has none of them to be found.
+  const excused = (n) => failed.includes(n) || (n > 0 && failed.includes(0));
+  const missing = numbers.filter((n) => !excused(n) && (!record.has(`${origin}/${name}/${n}`) || !images.has(`${origin}/${name}/${n}.png`)));
+  const { total, completed, inProgress } = job.counts;
+  const wrong = pages.length !== new Set(record.keys()).size || completed !== total || inProgress !== 0 || completed !== pages.length;
+  if (job.state !== "completed" || missing.length > 0 || wrong)
+    return tell("lost", id, `state ${job.state} (${job.detail}), pages ${pages.length}, missing ${missing.join(" ")}, counts ${JSON.stringify(job.counts)}`);
+  if (failed.length > 0)
+    return tell("with failed pages", id, failed.map((n) => `${n} ${JSON.stringify(record.get(`${origin}/${name}/${n}`).error)}`).join(", "));
+  verdicts.right++;
+}
+
 const left = [...jobs];
 async function verify() {
   for (let next = left.shift(); next !== undefined; next = left.shift()) {
     const [id, name] = next;
-    let status;
-    do {
-      status = JSON.parse((await call("after", "GET", `/status/${id}`)).text);
-      if (["queued", "running"].includes(status.status)) await new Promise((later) => setTimeout(later, 200));
-    } while (["queued", "running"].includes(status.status) && performance.now() < endBy);
-    const images = (await call("after", "GET", `/result/${id}`)).text.trimEnd().split("\n").sort().join();
-    const wanted = Array.from({ length: PAGES }, (_, n) => `${origin}/${name}/${n}.png`)
-      .sort()
-      .join();
-    if (status.status !== "done" || status.completed !== PAGES || status.total !== PAGES || images !== wanted) {
-      lost++;
-      console.log(`not as it should be: ${JSON.stringify(status)} images ${images}`);
+    const job = found.get(id);
+    if (job === undefined) tell("lost", id, "the service does not know it");
+    else if (!ENDED.includes(job.state)) tell("unfinished", id, `${job.state}, ${JSON.stringify(job.counts)}`);
+    else {
+      if (Date.parse(job.endedAt) > loadEndedAt) late++;
+      await look(id, name, job);
     }
   }
 }
 await Promise.all(Array.from({ length: 20 }, verify));
-console.log(`all jobs ended ${((performance.now() - startedAt) / 1000).toFixed(0)} s after the start`);
+for (const id of found.keys()) if (!jobs.has(id)) console.log(`job ${id} was not asked for, or its answer was lost`);
+console.log(`all jobs ended ${((performance.now() - startedAt) / 1000).toFixed(0)} s after the start; ${late} of them after the clients did`);
 
 const at = (list, share) => list[Math.min(list.length - 1, Math.floor(list.length * share))].toFixed(0);
-console.log(`${clients} clients, ${lasted.toFixed(0)} s, ${jobs.size} jobs of ${PAGES} pages, ${lost} of them not as they should be`);
+console.log(
+  `${clients} clients, ${lasted.toFixed(0)} s, ${jobs.size} jobs of ${PAGES} pages: ${Object.entries(verdicts)
+    .map(([verdict, n]) => `${n} ${verdict}`)
+    .join(", ")}`,
+);
 console.log(`statuses: ${[...statuses].map(([status, n]) => `${status} × ${n}`).join(", ")}`);
 console.log("call          count    p50    p90    p99    max (ms)");
 times.delete("after");
@@ -164,6 +218,7 @@ service.removeAllListeners("exit");
 const ended = new Promise((done) => service.on("exit", (code) => done(code)));
 service.kill("SIGTERM");
 console.log(`end: status ${await ended}`);
+process.exitCode = verdicts.lost + verdicts.unfinished > 0 ? 1 : 0;
 site.close();
 agent.destroy();
 rmSync(state, { recursive: true, force: true });

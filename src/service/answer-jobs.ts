@@ -1,4 +1,5 @@
 /** /v1/jobs: making, listing, showing and steering jobs. */
+import { createHash } from "node:crypto";
 import { type ControlAnswer, type HostPatch, JOB_STATES, type JobState } from "../core/jobs.ts";
 import { parseDuration } from "../core/units.ts";
 import { bodyOf, jsonOf } from "./bytes.ts";
@@ -35,13 +36,20 @@ export async function list(ask: Ask, { jobs }: Service): Promise<Response> {
   const found = await jobs.list({ states: states.length === 0 ? null : states, before: cursor === null ? null : Number(cursor), limit: limit + 1 });
   const shown = found.slice(0, limit);
   const last = shown.at(-1);
-  const headers = last !== undefined && found.length > limit ? { link: linkNext(ask, String(last.id)) } : {};
-  return jsonAnswer(
-    shown.map((job) => fullJob(job, null, FEW_SEEDS)),
-    200,
-    headers,
-  );
+  const link = last !== undefined && found.length > limit ? { link: linkNext(ask, String(last.id)) } : {};
+  const entries = shown.map((job) => fullJob(job, null, FEW_SEEDS));
+  // Asked again and again by whoever shows it: what has not changed is not sent again.
+  const etag = `"${createHash("sha1")
+    .update(JSON.stringify(entries))
+    .update(link.link ?? "")
+    .digest("base64url")}"`;
+  const headers = { ...link, etag };
+  return hasTag(ask.req.header("if-none-match"), etag) ? new Response(null, { status: 304, headers }) : jsonAnswer(entries, 200, headers);
 }
+
+/** RFC 9110 §13.1.2: weak comparison. */
+const hasTag = (given: string | undefined, etag: string): boolean =>
+  (given ?? "").split(",").some((one) => one.trim() === "*" || one.trim().replace(/^W\//, "") === etag);
 
 export async function get(ask: Ask, service: Service): Promise<Response> {
   return jsonAnswer(fullJob(await jobOf(ask, service)));

@@ -125,8 +125,13 @@ const JOBS: readonly Route[] = [
       { name: "state", in: "query", schema: { type: "string" }, description: `Only jobs in these states, separated by commas: ${JOB_STATES.join(", ")}.` },
       cursor,
       limitOf(MOST_JSON_RECORDS, USUAL_RECORDS, "Jobs in one answer."),
+      { name: "If-None-Match", in: "header", schema: text, description: "The `ETag` of the last answer: if nothing has changed, 304 comes instead." },
     ],
-    answers: { 200: { description: "The jobs.", content: json(listOf(ref("Job"))), headers: NEXT }, ...badQuery },
+    answers: {
+      200: { description: "The jobs.", content: json(listOf(ref("Job"))), headers: { ...NEXT, ETag: "Of these jobs as they stand." } },
+      304: { description: "Nothing has changed.", headers: { ...NEXT, ETag: "As it was given." } },
+      ...badQuery,
+    },
   },
   {
     ...{ method: "GET", path: "/v1/jobs/{id}", operation: "getJob", group: "jobs" },

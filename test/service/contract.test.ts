@@ -30,13 +30,44 @@ const places: Place[] = Object.entries<Record<string, Operation>>(document.paths
 /** `operation status type`, as they are shown by some answer. */
 const shown = new Set<string>();
 
-/** Notes an answer and holds it to the document. */
+/** What the headers of the document look like. One that is documented for a status is there, unless it is one of `SOMETIMES`; no other of these is. */
+const HEADERS: Readonly<Record<string, RegExp>> = {
+  link: /^<\/v1\/jobs[^<>\s]*[?&]cursor=[^<>\s]+>; rel="next"$/,
+  location: /^\/v1\/jobs\/\d+$/,
+  "retry-after": /^[1-9]\d*$/,
+  etag: /^"[\w-]+"$/,
+  "skein-cursor": /^\S+$/,
+  "www-authenticate": /^Bearer\b/,
+};
+/** A list may be at its end, or empty. */
+const SOMETIMES = new Set(["link", "skein-cursor"]);
+const headersShown = new Set<string>();
+
+function holdHeaders({ operationId, responses }: Operation, { status, headers }: Answered): void {
+  const documented = new Set(Object.keys(responses[status]?.headers ?? {}).map((name) => name.toLowerCase()));
+  for (const name of documented) assert.ok(name in HEADERS, `${operationId} ${status}: ${name} is unknown to this test`);
+  for (const [name, form] of Object.entries(HEADERS)) {
+    const value = headers[name];
+    if (value === undefined) assert.ok(!documented.has(name) || SOMETIMES.has(name), `${operationId} ${status} lacks ${name}`);
+    // Files of the dashboard have their tags too; what a browser makes of them is no part of the interface.
+    else if (documented.has(name)) assert.match(String(value), form, `${operationId} ${status}: ${name}`);
+    else assert.equal(operationId, "dashboard", `${operationId} ${status}: ${name} is not documented`);
+    if (value !== undefined && documented.has(name)) headersShown.add(`${operationId} ${status} ${name}`);
+  }
+}
+
+/** Notes an answer and holds it to the document: a status, a media type, a header or a member that is not documented is a failure. */
 function held({ operation }: Place, answer: Answered): Answered {
   const { operationId } = operation;
   const response = operation.responses[answer.status];
   assert.ok(response, `${operationId} answered ${answer.status}, which is not documented: ${answer.text.slice(0, 300)}`);
   const type = String(answer.headers["content-type"] ?? "").split(";")[0] ?? "";
   shown.add(`${operationId} ${answer.status} ${type}`);
+  holdHeaders(operation, answer);
+  if (type === "application/problem+json") {
+    const { status, title, detail } = answer.json;
+    assert.deepEqual([status, typeof title, typeof detail], [answer.status, "string", "string"], operationId);
+  }
   if (response.content === undefined) {
     assert.equal(answer.text, "", `${operationId} ${answer.status} has a body`);
     return answer;
@@ -180,6 +211,45 @@ test("events: nothing left to tell, and too many streams", async () => {
   assert.equal(held(place, await ended.ask("GET", "/v1/jobs/0/events")).status, 204);
 });
 
+test("lists: the next page is linked to, and what has not changed is not sent again", async () => {
+  await using at = await filled();
+  await at.ask("POST", "/v1/jobs", seeds, JSON_TYPE);
+  for (const job of at.jobs.all) for (const list of Object.values(job.tables)) list.push(...list);
+  const listing = places.filter(({ operation, method }) => method === "GET" && operation.parameters?.some(({ name }) => name === "cursor"));
+  assert.equal(listing.length, 5);
+  for (const place of listing) {
+    const { headers, status } = held(place, await at.ask("GET", `${pathOf(place)}?limit=1`));
+    assert.deepEqual([status, typeof headers["link"]], [200, "string"], place.path);
+    const next = /<(.*)>/.exec(String(headers["link"]))?.[1] ?? "";
+    assert.equal(held(place, await at.ask("GET", next)).headers["link"], undefined, place.path);
+  }
+  const place = listing.find(({ operation }) => operation.operationId === "listJobs");
+  assert.ok(place);
+  const { etag } = (await at.ask("GET", "/v1/jobs?limit=1")).headers;
+  const again = () => at.ask("GET", "/v1/jobs?limit=1", undefined, { "if-none-match": `"x", W/${etag}` });
+  assert.equal(held(place, await again()).status, 304);
+  at.jobs.set(1, "running", { completed: 1 });
+  assert.equal(held(place, await again()).status, 200);
+});
+
+test("what is wrong with a body is said all at once", async () => {
+  await using at = await filled();
+  for (const [method, path, body, wrong] of [
+    ["POST", "/v1/jobs", { seeds: 5, maxDepht: 1, stateDir: "/x", limits: { pages: -1 }, follow: ["re:("] }, ["limits.pages", "maxDepht", "seeds", "stateDir"]],
+    ["POST", "/v1/jobs/0/stop", { mode: "soon", reason: 5, x: 1 }, ["mode", "reason", "x"]],
+    ["POST", "/v1/jobs/0/pause", { a: 1, b: 2 }, ["a", "b"]],
+    ["PATCH", "/v1/jobs/0/hosts", { a: { delay: "x", paused: 1 }, b: {} }, ["a.delay", "a.paused", "b"]],
+    ["POST", "/", { urls: [1, "http://a/", null] }, ["urls", "urls"]],
+    ["GET", "/v1/jobs?limit=0&state=x&y=1", null, ["limit", "state", "y"]],
+    ["GET", "/v1/jobs/0/pages?limit=1001&z=1", null, ["limit", "z"]],
+  ] as const) {
+    const answer = await at.ask(method, path, body === null ? undefined : JSON.stringify(body), body === null ? {} : JSON_TYPE);
+    assert.equal(answer.status, 400, path);
+    const named: { option: string }[] = answer.json.errors;
+    assert.deepEqual(named.map(({ option }) => option).sort(), wrong, path);
+  }
+});
+
 test("readyz: not now", async () => {
   const place = places.find(({ operation }) => operation.operationId === "readyz");
   assert.ok(place);
@@ -220,4 +290,8 @@ after(() => {
   // Answers that do not depend on the jobs never fail.
   const expected = ["dashboard 500", "healthz 500", "openapi 500"].map((key) => `${key} application/problem+json`);
   assert.deepEqual(missing.sort(), expected);
+  const headers = places.flatMap(({ operation: { operationId, responses } }) =>
+    Object.entries(responses).flatMap(([status, answer]) => Object.keys(answer.headers ?? {}).map((name) => `${operationId} ${status} ${name.toLowerCase()}`)),
+  );
+  assert.deepEqual(headers.filter((key) => !headersShown.has(key)).sort(), []);
 });

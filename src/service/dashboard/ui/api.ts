@@ -133,15 +133,35 @@ export function nextOf(response: Response): string | null {
   return target === undefined ? null : new URL(target, location.href).searchParams.get("cursor");
 }
 
-async function listed<T>(path: string, query: Readonly<Record<string, string | number | null>>, signal: AbortSignal): Promise<Listed<T>> {
+type Query = Readonly<Record<string, string | number | null>>;
+
+function targetOf(path: string, query: Query): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value !== null && value !== "") search.set(name, String(value));
-  const response = await good(`${path}?${search}`, { headers: { accept: "application/json" }, signal });
+  return `${path}?${search}`;
+}
+
+async function listed<T>(path: string, query: Query, signal: AbortSignal): Promise<Listed<T>> {
+  const response = await good(targetOf(path, query), { headers: { accept: "application/json" }, signal });
   // `as`: as above.
   return { entries: (await response.json()) as T[], next: nextOf(response) };
 }
 
-export const listJobs = (query: { state: string | null; cursor: string | null; limit: number }, signal: AbortSignal) => listed<Job>("v1/jobs", query, signal);
+let lastList: { readonly target: string; readonly etag: string; readonly value: Listed<Job> } | null = null;
+
+/** The same object as the last time where nothing has changed: the service then sends no list. */
+export async function listJobs(query: { state: string | null; cursor: string | null; limit: number }, signal: AbortSignal): Promise<Listed<Job>> {
+  const target = targetOf("v1/jobs", query);
+  const known = lastList?.target === target ? lastList : null;
+  const response = await ask(target, { headers: { accept: "application/json", ...(known === null ? {} : { "if-none-match": known.etag }) }, signal });
+  if (known !== null && response.status === 304) return known.value;
+  if (!response.ok) throw await problemOf(response);
+  // `as`: as above.
+  const value: Listed<Job> = { entries: (await response.json()) as Job[], next: nextOf(response) };
+  const etag = response.headers.get("etag");
+  lastList = etag === null ? null : { target, etag, value };
+  return value;
+}
 export const listRecords = <T>(id: number, table: Table, query: { cursor: string | null; limit: number }, signal: AbortSignal) =>
   listed<T>(`v1/jobs/${id}/${table}`, query, signal);
 export const getJob = (id: number, signal: AbortSignal) => json<Job>(`v1/jobs/${id}`, { signal });

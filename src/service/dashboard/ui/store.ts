@@ -76,21 +76,28 @@ export interface Polled<T> {
   reload(): void;
 }
 
-/** Loads again and again while the page is looked at, anew when `key` changes; `everyMs` null: once. A function of what came must be the same at every rendering. */
+/**
+ * Loads again and again while the page is looked at, anew when `key` changes; `everyMs` null: once. A function of what came must be the same at every rendering.
+ * Where `load` gives the same value again nothing is drawn, and the next look is a little later each time.
+ */
 export function usePoll<T>(key: string, everyMs: number | null | ((value: T) => number), load: (signal: AbortSignal) => Promise<T>): Polled<T> {
   const [state, setState] = useState<{ key: string; value: T | null; problem: string | null }>({ key, value: null, problem: null });
   const [round, setRound] = useState(0);
   useEffect(() => {
     const end = new AbortController();
     const { signal } = end;
+    let last: { readonly value: T } | null = null;
     const run = async () => {
       for (let failures = 0, waitMs = 0; !signal.aborted; ) {
         try {
           const value = await load(signal);
           if (signal.aborted) return;
+          const usualMs = typeof everyMs === "function" ? everyMs(value) : (everyMs ?? 0);
+          const same = failures === 0 && last !== null && last.value === value;
+          waitMs = same ? Math.min(Math.max(usualMs, LONGEST_WAIT_MS), waitMs * 1.5) : usualMs;
           failures = 0;
-          waitMs = typeof everyMs === "function" ? everyMs(value) : (everyMs ?? 0);
-          setState({ key, value, problem: null });
+          last = { value };
+          if (!same) setState({ key, value, problem: null });
         } catch (error) {
           if (signal.aborted) return;
           failures++;
