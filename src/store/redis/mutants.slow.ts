@@ -18,14 +18,19 @@ after(() => server?.stop());
 const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from: string, to: string])[] = [
   ["a slot is given back twice", ["progress"], "if e.bits >= 2 then return end", ""],
   ["a token settles twice", ["I3"], "callMany('HDEL', L, ended)", ""],
-  ["what was seen is queued again", ["add"], "if was then return tonumber(was) end", ""],
+  [
+    "what was seen is queued again",
+    ["add"],
+    "if call('HSETNX', key, fp, value) == 0 then return tonumber(call('HGET', key, fp)) end",
+    "call('HSET', key, fp, value)",
+  ],
   ["leases are forgotten in the limit", ["I7"], "S.limit - get('counted') - get('leased')", "S.limit - get('counted')"],
   ["the crawl ends while pages are leased", ["I8"], "if get('leased') > 0 or get('rleased') > 0 then return false end", ""],
   ["a skipped URL is written twice", ["once"], "if floor(was / bit) % 2 == 1 then return false end", ""],
   ["the delay is not kept", ["delay"], "local gap = delay * h.stretch", "local gap = 0"],
   ["a request may crash workers for ever", ["crash"], "local MAX_CRASHES = 3", "local MAX_CRASHES = 99"],
   ["three levels run at a time", ["levels"], "level <= get('base') + 1", "level <= get('base') + 2"],
-  ["a page fetched for its links only is counted", ["re-expansion"], "if page.kind == 'd' and not relink", "if page.kind == 'd'"],
+  ["a page fetched for its links only is counted", ["re-expansion"], "if kind == 'd' and not relink", "if kind == 'd'"],
   ["the item limit holds for each page alone", ["items"], "math.max(0, S.items - itemsSoFar)", "S.items"],
   ["robots.txt is asked for by every worker", ["robots"], "if o.pending == 1 then return false end", ""],
   ["what a chain owes is lost", ["redirect"], "if p.owes then owed[#owed + 1] = owedOf(p) end", ""],
@@ -35,12 +40,7 @@ const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from:
   ["the rate is made up for in bursts", ["rate"], "now - get('rate') <= interval * 0.1", "true"],
   ["stop is undone by run", ["control"], "to == 'run' and get('fin') == 1 and 'finish' or to", "to"],
   ["the larger of two texts is the longer one", ["values"], "if x ~= y then", "if false then"],
-  [
-    "a host with a long queue goes first",
-    ["fair"],
-    "if not h.served then queue[#queue + 1] = h end",
-    "queue[#queue + 1] = h queue[#queue + 1] = h queue[#queue + 1] = h",
-  ],
+  ["a host with a long queue goes first", ["fair"], "if not served[name] then", "for _ = 1, 3 do"],
 ];
 
 /** The link, with other scripts. */

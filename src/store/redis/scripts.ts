@@ -33,11 +33,40 @@ export interface Script {
 
 const made = new Map<ScriptName, Script>();
 
+/** Statements that only declare: functions, values, and blocks that give the functions declared before them. */
+const DECLARES = /^local function (\w+)|^local ([\w, ]+)(?: =(?!.*\bcall\()|$)/;
+
+function declaredBy(statement: string): readonly string[] | null {
+  if (statement.startsWith("do\n")) {
+    const functions = [...statement.matchAll(/^ {2}function (\w+)\(/gm)].map(([, name]) => name!); // the group is not optional
+    return functions.length > 0 ? functions : null;
+  }
+  const [, one, several] = DECLARES.exec(statement.split("\n", 1)[0]!) ?? []; // split answers one part at least
+  return one !== undefined ? [one] : (several?.split(", ") ?? null);
+}
+
+/**
+ * The text without what nothing after it names: each call makes all functions of its script anew, which costs more than many a call does.
+ * In Lua only later text can name a local, so one pass from the end is enough.
+ */
+function needed(text: string): string {
+  const statements = text.split(/^(?=[a-zA-Z](?!(?<=e)(?:nd|lse)))/m);
+  const kept: string[] = [];
+  const named = new Set<string>();
+  for (const statement of statements.reverse()) {
+    const names = declaredBy(statement);
+    if (names !== null && !names.some((name) => named.has(name))) continue;
+    kept.push(statement);
+    for (const [word] of statement.matchAll(/\w+/g)) named.add(word);
+  }
+  return kept.reverse().join("");
+}
+
 /** Comments are left out: the server keeps the text. */
 export function scriptOf(name: ScriptName): Script {
   const known = made.get(name);
   if (known !== undefined) return known;
-  const text = [...PARTS[name], name].map((part) => luaText(part).replaceAll(/^\s*--.*\n/gm, "")).join("\n");
+  const text = needed([...PARTS[name], name].map((part) => luaText(part).replaceAll(/^\s*--.*\n/gm, "")).join("\n"));
   const script: Script = { text, sha: hash("sha1", text) };
   made.set(name, script);
   return script;

@@ -5,12 +5,15 @@ local call, sub, byte, char, floor = redis.call, string.sub, string.byte, string
 local pack, read = struct.pack, struct.unpack
 local INF = math.huge
 
-local now
+-- Milliseconds, and the same in whole microseconds: scores that are whole numbers are found faster.
+local now, micros
 if ARGV[1] ~= '' then
   now = tonumber(ARGV[1])
+  micros = now * 1000
 else
   local t = call('TIME')
   now = t[1] * 1000 + t[2] / 1000
+  micros = t[1] * 1000000 + t[2]
 end
 math.randomseed(tonumber(ARGV[2]))
 
@@ -46,5 +49,9 @@ local function callMany(command, key, list)
   for from = 1, #list, 1000 do call(command, key, unpack(list, from, math.min(from + 999, #list))) end
 end
 
--- The exact text of a number; Redis cuts those of a reply to whole ones.
-local function exact(n) return string.format('%.17g', n) end
+-- The exact text of a number; Redis cuts those of a reply to whole ones. Whole numbers are written in a tenth of the time.
+local format = string.format
+local function exact(n)
+  if n == floor(n) and n < 1e15 and n > -1e15 then return format('%d', n) end
+  return format('%.17g', n)
+end

@@ -7,12 +7,13 @@ if get('over') == 1 then return { 'drained' } end
 
 -- Expired leases go back to the front of their queue, the last one first, so that they come again in their order; the third loss of one drops it.
 local function reap()
-  local expired = call('ZRANGEBYSCORE', X, '-inf', exact(now), 'LIMIT', 0, MOST_REAPED)
-  readLeasesAhead(expired)
+  local expired = call('ZRANGEBYSCORE', X, '-inf', exact(micros), 'LIMIT', 0, MOST_REAPED)
+  readLeasesAhead(expired, true, true)
   for n = #expired, 1, -1 do
     touch()
     local e = readLease(expired[n])
-    local p = e.place
+    local p = placeOf(e)
+    change(p)
     p.crashes = p.crashes + 1
     local given = p.crashes >= MAX_CRASHES
     local relink = isRelink(p)
@@ -55,9 +56,12 @@ local function unpark()
   return false
 end
 
-local leases = {}
+local leases, given = {}, 0
 
-local function give(h, p, origin)
+local DEADLINE = exact(micros + S.lease * 1000)
+
+-- The lease itself, without what its host keeps of it.
+local function hand(name, epoch, p, origin, jar)
   local depth = 0
   if p.robots then
     bump('rleased', 1)
@@ -72,16 +76,32 @@ local function give(h, p, origin)
         setSeen(p.fp, valueOf(stateOf(value) == RELINK_QUEUED and RELINK_HELD or HELD, depth))
         local carried = call('HGET', CARRIED, p.fp)
         if carried then
+          change(p)
           p.attempt, p.crashes = byte(carried, 1, 2)
           call('HDEL', CARRIED, p.fp)
         end
       end
     end
   end
-  local token = nonce .. string.format('%03d', #leases / 7)
-  writeLease({ token = token, bits = 0, epoch = h.epoch, depth = depth, place = p })
-  deadlines[#deadlines + 1] = exact(now + S.lease)
-  deadlines[#deadlines + 1] = token
+  local entry = writePlace(p)
+  local token = nonce .. format('%03d', given)
+  writeLease(token, epoch, p, depth, entry)
+  local n = given * 2
+  deadlines[n + 1] = DEADLINE
+  deadlines[n + 2] = token
+  n = given * 7
+  leases[n + 1] = token
+  leases[n + 2] = name
+  leases[n + 3] = p.priority
+  leases[n + 4] = depth
+  leases[n + 5] = entry
+  leases[n + 6] = origin and origin.version or 0
+  leases[n + 7] = jar
+  given = given + 1
+end
+
+local function give(h, p, origin)
+  hand(h.name, h.epoch, p, origin, get('jars') == 1 and call('HGET', J .. ':ck', siteOf(h)) or '')
   local me = gateOf(h).me
   noteAsk(h, true)
   me.inFlight = me.inFlight + 1
@@ -89,13 +109,6 @@ local function give(h, p, origin)
   h.leased = h.leased + 1
   h.turn = now
   mark(h)
-  leases[#leases + 1] = token
-  leases[#leases + 1] = h.name
-  leases[#leases + 1] = p.priority
-  leases[#leases + 1] = depth
-  leases[#leases + 1] = writePlace(p)
-  leases[#leases + 1] = origin and origin.version or 0
-  leases[#leases + 1] = get('jars') == 1 and call('HGET', J .. ':ck', siteOf(h)) or ''
 end
 
 -- The next entry that has not been lowered since; with it, its lane.
@@ -109,22 +122,13 @@ local function popLive(h)
   return nil
 end
 
--- One lease of the host, or none after it was put where it belongs.
-local function turn(h)
-  touch()
-  mark(h)
-  if h.lanes[1] == ROBOTS_LANE then
-    local entry = pop(h)
-    give(h, readPlace(entry, h.name, 0), nil)
-    return true
-  end
-  local p, lane, entry = popLive(h)
-  if not p then return false end
+-- The lease of an entry that was popped, or of the robots.txt that it needs; none while another worker asks for that.
+local function turnTo(h, p, lane, entry)
   if S.robots ~= 1 then
     give(h, p, nil)
     return true
   end
-  local o = originOf(p.origin, h.name)
+  local o = originOf(originNameOf(p), h.name)
   if o.kind ~= '-' and o.expires > now then
     give(h, p, o)
     return true
@@ -139,6 +143,86 @@ local function turn(h)
   return true
 end
 
+-- One lease of the host, or none after it was put where it belongs.
+local function turn(h)
+  touch()
+  mark(h)
+  if h.lanes[1] == ROBOTS_LANE then
+    local entry = pop(h)
+    give(h, readPlace(entry, h.name, 0), nil)
+    return true
+  end
+  local p, lane, entry = popLive(h)
+  if not p then return false end
+  return turnTo(h, p, lane, entry)
+end
+
+local origins = {}
+local function originHere(p)
+  local name = originNameOf(p)
+  local o = origins[name]
+  if not o then
+    o = originOf(name, p.host)
+    origins[name] = o
+  end
+  return o
+end
+
+-- Nearly every turn: no rest is owed, no other crawl asks for the host, and a slot is free behind this one; then its texts alone change.
+-- Nil: nothing was done, it must be looked at.
+local function turnQuickly(name)
+  local record, gate = RAW[name], GATE_RAW[name]
+  if LEVELS or HR[name] or not record or gate == nil or S.hosts == 1 or get('jars') == 1 then return nil end
+  local flags = byte(record)
+  if flags % 2 == 1 or flags % 32 >= 16 then return nil end
+  local whole = flags % 64 >= 32
+  local _, site, leased, pos, turned, settled, stretch, limit, usual, fixed, crawlDelay, patchedDelay, window, goods, baseline, recent, epoch, steps, held,
+    notBefore, answers, latency = read(whole and LONG or SHORT, record)
+  local from = SHORT_BYTES
+  if whole then
+    from = from + WHOLE_BYTES
+  else
+    limit, fixed, crawlDelay, patchedDelay, epoch, steps, held, notBefore = S.conc, math.max(0, S.delay), 0, -1, 0, 0, 0, 0
+    window = flags % 128 >= 64 and limit or math.min(2, limit)
+  end
+  if pos ~= 1 or steps > 0 or crawlDelay > 0 or (patchedDelay >= 0 and patchedDelay or fixed) > 0 then return nil end
+  local slots = flags % 4 >= 2 and math.max(1, math.min(window, limit)) or limit
+  local last, gateNotBefore, id, gap, asked, inFlight, awaiting = -INF, -INF, S.id, 0, 0, 0, 0
+  if gate then
+    if #gate ~= 16 + USE_BYTES then return nil end
+    last, gateNotBefore, id, gap, asked, inFlight, awaiting = read(ONE_USE, gate)
+  end
+  if id ~= S.id or inFlight + 1 >= slots or math.max(last, notBefore, gateNotBefore, held, turned) > now then return nil end
+  local lane = sub(record, from + 1, from + 4)
+  if lane == '' or lane == ROBOTS_LANE then return nil end
+  touch()
+  local key = laneKey(name, lane)
+  local entry = call(DFS and 'RPOP' or 'LPOP', key)
+  local p = readPlace(entry, name, 99 - byte(lane, 3))
+  local origin = S.robots == 1 and originHere(p) or nil
+  local empty = call('EXISTS', key) == 0
+  if empty or (origin and (origin.kind == '-' or origin.expires <= now)) then
+    local h = findHost(name)
+    if empty then closeLane(h) end
+    mark(h)
+    return turnTo(h, p, lane, entry)
+  end
+  hand(name, epoch, p, origin, '')
+  if whole then
+    record = pack(LONG, flags, site, leased + 1, pos, now, settled, stretch, limit, usual, fixed, crawlDelay, patchedDelay, window, goods, baseline, recent,
+      epoch, steps, held, notBefore, answers, latency) .. sub(record, from + 1)
+  else
+    record = pack(SHORT, flags, site, leased + 1, pos, now, settled) .. sub(record, from + 1)
+  end
+  if not quickRecords[name] then HD[#HD + 1] = name end
+  RAW[name] = record
+  quickRecords[name] = record
+  gate = pack(ONE_USE, last, gateNotBefore, id, 0, math.min(65535, slots), inFlight + 1, awaiting + 1, now, 0)
+  GATE_RAW[name] = gate
+  quickGates[name] = gate
+  return true
+end
+
 local function rateAllows() return not S.rpm or get('rate') <= now end
 local function noteRate()
   if not S.rpm then return end
@@ -148,33 +232,50 @@ local function noteRate()
 end
 
 -- One lease a turn: a host that had its turn goes behind the others that are due.
+local served = {}
 local function takeTurns()
-  local queue, first, offset = {}, 1, 0
+  local queue, first, last, offset = {}, 1, 0, 0
   local page = most + 16
-  while #leases / 7 < most and freePlaces() > 0 and rateAllows() do
-    if first > #queue then
-      local due = call('ZRANGEBYSCORE', W, '-inf', exact(now), 'LIMIT', offset, page)
+  local till = format('%d', floor(now * FINE))
+  while given < most and freePlaces() > 0 and rateAllows() do
+    if first > last then
+      local due = call('ZRANGEBYSCORE', W, '-inf', till, 'LIMIT', offset, page)
       if #due == 0 then return end
       offset = offset + #due
-      queue, first = {}, 1
+      queue, first, last = {}, 1, 0
       readAhead(due)
       for _, name in ipairs(due) do
-        local h = findHost(name)
-        if not h.served then queue[#queue + 1] = h end
-      end
-      if #queue == 0 and #due < page then return end
-    else
-      local h = queue[first]
-      first = first + 1
-      if dueOf(h) <= now then
-        if turn(h) then
-          noteRate()
-          h.served = true
+        if not served[name] then
+          last = last + 1
+          queue[last] = name
         end
-        if #h.lanes > 0 and (levelOfLane(h.lanes[1]) < 0 or isOpen(levelOfLane(h.lanes[1]))) and dueOf(h) <= now then queue[#queue + 1] = h end
+      end
+      if last == 0 and #due < page then return end
+    else
+      local name = queue[first]
+      first = first + 1
+      local quickly = turnQuickly(name)
+      if quickly and not HR[name] then
+        noteRate()
+        served[name] = true
+        last = last + 1
+        queue[last] = name
       else
-        if #h.gate.others > 0 then noteAsk(h, false) end
-        mark(h)
+        local h = findHost(name)
+        if quickly == nil and dueOf(h) > now then
+          if #h.gate.others > 0 then noteAsk(h, false) end
+          mark(h)
+        else
+          if quickly == nil then quickly = turn(h) end
+          if quickly then
+            noteRate()
+            served[name] = true
+          end
+          if #h.lanes > 0 and (not LEVELS or levelOfLane(h.lanes[1]) < 0 or isOpen(levelOfLane(h.lanes[1]))) and dueOf(h) <= now then
+            last = last + 1
+            queue[last] = name
+          end
+        end
       end
     end
   end
@@ -205,7 +306,7 @@ local function nothingDue()
   local retry = call('ZRANGE', J .. ':rt', 0, 0, 'WITHSCORES')
   if not limited and retry[2] then sooner(tonumber(retry[2]), 'retry') end
   local expiring = call('ZRANGE', X, 0, 0, 'WITHSCORES')
-  if expiring[2] then sooner(tonumber(expiring[2]), idleCause(limited, why)) end
+  if expiring[2] then sooner(tonumber(expiring[2]) / 1000, idleCause(limited, why)) end
   return { 'wait', at == INF and '-1' or exact(math.max(0, at - now)), cause or idleCause(limited, why) }
 end
 
@@ -227,19 +328,19 @@ if get('oin') - get('oout') >= S.outMax or get('oinb') - get('ooutb') >= S.outBy
 end
 flushHosts()
 takeTurns()
-while LEVELS and #leases / 7 < most and freePlaces() > 0 and rateAllows() do
+while LEVELS and given < most and freePlaces() > 0 and rateAllows() do
   flushLevels()
   if not unpark() then break end
   takeTurns()
 end
-if #leases > 0 and now - get('alive') > 5000 then
+if given > 0 and now - get('alive') > 5000 then
   set('alive', exact(now))
   call('HSET', T .. ':alive', S.id, exact(now))
 end
 flushLevels()
 completeIfOver()
 flush()
-if #leases > 0 then
+if given > 0 then
   local seeds = call('LRANGE', J .. ':ns', seedsKnown, -1)
   return { 'leases', leases, seedsKnown + #seeds, seeds }
 end

@@ -5,11 +5,11 @@ local what, to = ARGV[3], ARGV[4]
 local function revokeAll()
   for _, token in ipairs(call('ZREVRANGE', X, 0, -1)) do
     local e = readLease(token)
-    local p = e.place
+    local p = placeOf(e)
     endLease(e)
     call('SADD', J .. ':rv', token)
     if p.robots then
-      local o = originOf(p.origin, p.host)
+      local o = originOf(originNameOf(p), p.host)
       o.pending = 0
       writeOrigin(o)
     else

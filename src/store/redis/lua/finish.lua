@@ -29,8 +29,9 @@ local function flush()
   flushOut()
   local out = {}
   for name in pairs(changed) do
+    local value = S[name]
     out[#out + 1] = name
-    out[#out + 1] = S[name]
+    out[#out + 1] = type(value) == 'number' and exact(value) or value
   end
   changed = {}
   if #out > 0 then call('HSET', J .. ':m', unpack(out)) end

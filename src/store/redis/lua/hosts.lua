@@ -1,29 +1,24 @@
 -- What is known of each host, and when its next request may start. A host's own record belongs to one crawl, its gate to all crawls of the store.
 local W, HOSTS, GATES = J .. ':w', J .. ':h', T .. ':g'
--- A host that waits for another crawl looks again after so long.
-local RECHECK = 50
--- The rules of a crawl that has not asked for a host for so long hold no more, nor those of a crawl that nobody works on.
-local IDLE, DEAD = 60000, 60000
--- A crawl whose turn it is but does not come holds up the others for so long.
-local GRACE = 100
 -- A gate that nobody uses is remembered for so long: the next crawl may have a longer delay.
 local KEPT = 300000
-local MOST_REMEMBERED = 20000
--- Ties of the waiting set go by the order of arrival: steps far below what a clock tells.
-local STEP, STEPS = 1 / 4096, 500
+-- Scores of the waiting set are whole numbers of 1/4096 ms. Ties go by the order of arrival: steps far below what a clock tells.
+local FINE, STEPS = 4096, 500
 
 local HR, HD = {}, {}
--- Records that were looked at without being read: false of a host that has none.
-local RAW = {}
--- Records of gates that were read ahead.
-local GATE_RAW = {}
+-- Records that were read ahead, of hosts and of their gates: false of a host that has none.
+local RAW, GATE_RAW = {}, {}
+-- Texts of records and gates that were changed without being read into tables, which takes ten times as long. Whoever reads one writes it again.
+local quickRecords, quickGates = {}, {}
 local ties = 0
 
 -- flags: 1 blocked, 2 auto, 4 tuned, 8 patched, 16 paused, 32 whole record (else one that has taught nothing yet)
 local SHORT, SHORT_BYTES, WHOLE_BYTES = '<BBHHdI', 18, 88
-local WHOLE = '<dHHdddHBddIBddId'
+local WHOLE = 'dHHdddHBddIBddId'
+local LONG = SHORT .. WHOLE
 
-local function newHost(name, isLocal, siteLength)
+-- All fields at once: a table that grows field by field is made six times over.
+local function newHost(name, isLocal, site, leased, pos, turn, settled)
   local limit, fixed = S.conc, S.delay
   if S.hosts == 1 then
     local own = call('HGET', J .. ':hc', name)
@@ -32,63 +27,72 @@ local function newHost(name, isLocal, siteLength)
       fixed, limit = tonumber(d) or fixed, tonumber(c) or limit
     end
   end
+  local window = isLocal == 1 and limit or math.min(2, limit)
   return {
-    name = name, lanes = {}, blocked = false, auto = fixed < 0, tuned = false, patched = false, paused = false,
-    site = siteLength or 0, leased = 0, pos = 0, turn = 0, settled = 0, stretch = 1,
+    name = name, lanes = {}, blocked = false, auto = fixed < 0, tuned = false, patched = false, paused = false, isLocal = isLocal,
+    site = site, leased = leased, pos = pos, turn = turn, settled = settled, stretch = 1,
     limit = limit, usual = limit, fixed = math.max(0, fixed), crawlDelay = 0, patchedDelay = -1,
-    window = isLocal == 1 and limit or math.min(2, limit), goods = 0, baseline = 0, recent = 0, epoch = 0, steps = 0, held = 0,
-    notBefore = 0, latency = 0, answers = 0,
+    window = window, window0 = window, goods = 0, baseline = 0, recent = 0, epoch = 0, steps = 0, held = 0,
+    notBefore = 0, latency = 0, answers = 0, gate = false, dirty = false, moved = false,
   }
 end
 
 local function readHost(name, text)
-  local flags, site, leased, pos, turn, settled, at = read(SHORT, text)
-  local h
+  local flags = byte(text)
+  local isLocal = flags % 128 >= 64 and 1 or 0
+  local h, at
   if flags % 64 >= 32 then
-    h = { name = name, lanes = {} }
-    h.stretch, h.limit, h.usual, h.fixed, h.crawlDelay, h.patchedDelay, h.window, h.goods, h.baseline, h.recent, h.epoch, h.steps, h.held,
-      h.notBefore, h.answers, h.latency, at = read(WHOLE, text, at)
-    h.tuned, h.patched, h.paused = flags % 8 >= 4, flags % 16 >= 8, flags % 32 >= 16
-    h.auto = flags % 4 >= 2
+    local _, site, leased, pos, turn, settled, stretch, limit, usual, fixed, crawlDelay, patchedDelay, window, goods, baseline, recent, epoch, steps, held,
+      notBefore, answers, latency, after = read(LONG, text)
+    h = {
+      name = name, lanes = {}, blocked = flags % 2 == 1, auto = flags % 4 >= 2, tuned = flags % 8 >= 4, patched = flags % 16 >= 8, paused = flags % 32 >= 16,
+      isLocal = isLocal, site = site, leased = leased, pos = pos, turn = turn, settled = settled, stretch = stretch,
+      limit = limit, usual = usual, fixed = fixed, crawlDelay = crawlDelay, patchedDelay = patchedDelay,
+      window = window, window0 = isLocal == 1 and limit or math.min(2, limit), goods = goods, baseline = baseline, recent = recent, epoch = epoch,
+      steps = steps, held = held, notBefore = notBefore, latency = latency, answers = answers, gate = false, dirty = false, moved = false,
+    }
+    at = after
   else
-    h = newHost(name, flags % 128 >= 64 and 1 or 0, site)
+    local _, site, leased, pos, turn, settled, after = read(SHORT, text)
+    h = newHost(name, isLocal, site, leased, pos, turn, settled)
+    h.blocked = flags % 2 == 1
+    at = after
   end
-  h.blocked = flags % 2 == 1
-  h.isLocal = flags % 128 >= 64 and 1 or 0
-  h.site, h.leased, h.pos, h.turn, h.settled = site, leased, pos, turn, settled
-  for i = at, #text, 4 do h.lanes[#h.lanes + 1] = sub(text, i, i + 3) end
+  local n = 0
+  for i = at, #text, 4 do
+    n = n + 1
+    h.lanes[n] = sub(text, i, i + 3)
+  end
   return h
 end
 
 local function isWhole(h)
-  return h.tuned or h.patched or h.crawlDelay > 0 or h.notBefore > 0 or h.stretch ~= 1 or h.answers > 0 or h.epoch > 0 or h.goods > 0 or h.held > 0
+  return h.answers > 0 or h.tuned or h.patched or h.crawlDelay > 0 or h.notBefore > 0 or h.stretch ~= 1 or h.epoch > 0 or h.goods > 0 or h.held > 0
     or h.window ~= h.window0
 end
 
 local function writeHost(h)
-  local whole = isWhole(h)
   local flags = (h.blocked and 1 or 0) + (h.auto and 2 or 0) + (h.tuned and 4 or 0) + (h.patched and 8 or 0) + (h.paused and 16 or 0)
-    + (whole and 32 or 0) + (h.isLocal == 1 and 64 or 0)
-  local text = pack(SHORT, flags, h.site, h.leased, h.pos, h.turn, h.settled)
-  if whole then
-    text = text .. pack(WHOLE, h.stretch, h.limit, h.usual, h.fixed, h.crawlDelay, h.patchedDelay, h.window, h.goods, h.baseline, h.recent, h.epoch,
-      h.steps, h.held, h.notBefore, h.answers, h.latency)
-  end
-  return text .. table.concat(h.lanes)
+    + (h.isLocal == 1 and 64 or 0)
+  local lanes = h.lanes[2] and table.concat(h.lanes) or h.lanes[1] or ''
+  if not isWhole(h) then return pack(SHORT, flags, h.site, h.leased, h.pos, h.turn, h.settled) .. lanes end
+  return pack(LONG, flags + 32, h.site, h.leased, h.pos, h.turn, h.settled, h.stretch, h.limit, h.usual, h.fixed, h.crawlDelay, h.patchedDelay, h.window,
+    h.goods, h.baseline, h.recent, h.epoch, h.steps, h.held, h.notBefore, h.answers, h.latency) .. lanes
 end
 
--- Reads the records of hosts ahead, in two calls for all of them.
-local function readAhead(names)
-  if #names < 2 then return end
+-- Reads values of fields ahead, in few calls for all of them.
+local function readMany(key, names, into)
   for from = 1, #names, 1000 do
     local last = math.min(from + 999, #names)
-    local records = call('HMGET', HOSTS, unpack(names, from, last))
-    local gates = call('HMGET', GATES, unpack(names, from, last))
-    for i = from, last do
-      RAW[names[i]] = records[i - from + 1]
-      GATE_RAW[names[i]] = gates[i - from + 1]
-    end
+    local found = call('HMGET', key, unpack(names, from, last))
+    for i = from, last do into[names[i]] = found[i - from + 1] end
   end
+end
+
+local function readAhead(names)
+  if #names < 2 then return end
+  readMany(HOSTS, names, RAW)
+  readMany(GATES, names, GATE_RAW)
 end
 
 local fresh = 0
@@ -101,62 +105,96 @@ local function findHost(name)
   if text == nil then text = call('HGET', HOSTS, name) end
   if not text then return nil end
   h = readHost(name, text)
-  h.window0 = h.isLocal == 1 and h.limit or math.min(2, h.limit)
   HR[name] = h
+  if quickRecords[name] then
+    h.dirty, h.moved = true, true
+    HD[#HD + 1] = h
+  end
   return h
 end
 
-local function hostOf(name, isLocal, siteLength)
+local function hostOf(name, isLocal, site)
   local h = findHost(name)
   if h then return h end
-  h = newHost(name, isLocal, siteLength)
-  h.isLocal = isLocal or 0
-  h.window0 = h.window
+  h = newHost(name, isLocal or 0, site or 0, 0, 0, 0, 0)
   HR[name] = h
   fresh = fresh + 1
   return h
 end
 
--- To be called after every change of a host: at the end of the step it is written and put where it belongs.
-local function mark(h)
+-- What is told of a host that changes nothing of when its next request may start: at the end of the step it is written.
+local function note(h)
   if h.dirty then return end
   h.dirty = true
   HD[#HD + 1] = h
 end
 
+-- To be called after every other change: at the end of the step it is put where it belongs as well.
+local function mark(h)
+  h.moved = true
+  note(h)
+end
+
 -- The gate: when the last request of any crawl started, and what each crawl that uses the host has under way and asks for.
-local USE = '<IdHHHdd'
-local function gateOf(h)
-  local g = h.gate
-  if g then return g end
-  g = { last = -INF, notBefore = -INF, others = {} }
-  local me
-  local text = GATE_RAW[h.name]
-  if text == nil then text = call('HGET', GATES, h.name) end
-  if text then
-    local at
-    g.last, g.notBefore, at = read('<dd', text)
-    while at <= #text do
-      local u = {}
-      u.id, u.gap, u.slots, u.inFlight, u.awaiting, u.asked, u.waits, at = read(USE, text, at)
-      if u.id == S.id then
-        me = u
-      else
-        local alive = tonumber(call('HGET', T .. ':alive', u.id) or 0)
-        local idle = u.inFlight == 0 and u.waits == 0 and now - u.asked > math.max(IDLE, u.gap * 2)
-        if now - alive < DEAD and not idle then g.others[#g.others + 1] = u end
+local USE, USE_BYTES = '<IdHHHdd', 34
+local ONE_USE = '<ddIdHHHdd'
+local gateOf
+do
+  -- The rules of a crawl that has not asked for a host for so long hold no more, nor those of a crawl that nobody works on.
+  local IDLE, DEAD = 60000, 60000
+
+  function gateOf(h)
+    local g = h.gate
+    if g then return g end
+    local text = GATE_RAW[h.name]
+    if text == nil then text = call('HGET', GATES, h.name) end
+    if text and #text == 16 + USE_BYTES then
+      local last, notBefore, id, gap, slots, inFlight, awaiting, asked, waits = read(ONE_USE, text)
+      if id == S.id then
+        -- Nearly every host: no other crawl uses it.
+        g = {
+          last = last, notBefore = notBefore, others = {}, dirty = false,
+          me = { id = id, gap = gap, slots = slots, inFlight = inFlight, awaiting = awaiting, asked = asked, waits = waits },
+        }
+        h.gate = g
+        if quickGates[h.name] then
+          g.dirty = true
+          note(h)
+        end
+        return g
       end
     end
+    g = { last = -INF, notBefore = -INF, others = {}, me = false, dirty = false }
+    local me
+    if text then
+      local at
+      g.last, g.notBefore, at = read('<dd', text)
+      while at <= #text do
+        local u = {}
+        u.id, u.gap, u.slots, u.inFlight, u.awaiting, u.asked, u.waits, at = read(USE, text, at)
+        if u.id == S.id then
+          me = u
+        else
+          local alive = tonumber(call('HGET', T .. ':alive', u.id) or 0)
+          local idle = u.inFlight == 0 and u.waits == 0 and now - u.asked > math.max(IDLE, u.gap * 2)
+          if now - alive < DEAD and not idle then g.others[#g.others + 1] = u end
+        end
+      end
+    end
+    g.me = me or { id = S.id, gap = 0, slots = 0, inFlight = 0, awaiting = 0, asked = 0, waits = 0 }
+    h.gate = g
+    return g
   end
-  g.me = me or { id = S.id, gap = 0, slots = 0, inFlight = 0, awaiting = 0, asked = 0, waits = 0 }
-  h.gate = g
-  return g
 end
 
 local function writeGate(g)
+  local me = g.me
+  if #g.others == 0 and me.asked > 0 then
+    return pack(ONE_USE, g.last, g.notBefore, me.id, me.gap, math.min(65535, me.slots), me.inFlight, me.awaiting, me.asked, me.waits)
+  end
   local text = { pack('<dd', g.last, g.notBefore) }
   local uses = { unpack(g.others) }
-  if g.me.asked > 0 then uses[#uses + 1] = g.me end
+  if me.asked > 0 then uses[#uses + 1] = me end
   for _, u in ipairs(uses) do text[#text + 1] = pack(USE, u.id, u.gap, math.min(65535, u.slots), u.inFlight, u.awaiting, u.asked, u.waits) end
   return table.concat(text)
 end
@@ -164,32 +202,40 @@ end
 local function delayOf(h) return math.max(h.patchedDelay >= 0 and h.patchedDelay or h.fixed, h.crawlDelay) end
 local ROBOTS_LANE = '\0\0\0\0'
 
--- The moment at which its next request may start, and what it waits for until then. INF: until a lease of this crawl changes.
-local function dueOf(h)
-  if h.paused then return INF, 'paused' end
-  local g = gateOf(h)
-  local me, slots = g.me, slotsOf(h)
-  if me.inFlight >= slots then return INF, 'host-slots' end
-  local delay = delayOf(h)
-  if delay > 0 and me.awaiting > 0 then return INF, 'delay' end
-  if h.blocked and h.lanes[1] ~= ROBOTS_LANE then return INF, 'robots' end
-  local gap = delay * h.stretch
-  local at = math.max(g.last + gap, h.notBefore, g.notBefore, h.held, h.turn)
-  if #g.others == 0 then return at, 'delay' end
-  local inFlight, awaiting, first = me.inFlight, me.awaiting, nil
-  for _, u in ipairs(g.others) do
-    inFlight = inFlight + u.inFlight
-    awaiting = awaiting + u.awaiting
-    slots = math.min(slots, u.slots)
-    gap = math.max(gap, u.gap)
-    if u.waits > 0 and (me.waits == 0 or u.waits < me.waits) then first = u end
+local dueOf
+do
+  -- A host that waits for another crawl looks again after so long.
+  local RECHECK = 50
+  -- A crawl whose turn it is but does not come holds up the others for so long.
+  local GRACE = 100
+
+  -- The moment at which its next request may start, and what it waits for until then. INF: until a lease of this crawl changes.
+  function dueOf(h)
+    if h.paused then return INF, 'paused' end
+    local g = gateOf(h)
+    local me, slots = g.me, slotsOf(h)
+    if me.inFlight >= slots then return INF, 'host-slots' end
+    local delay = delayOf(h)
+    if delay > 0 and me.awaiting > 0 then return INF, 'delay' end
+    if h.blocked and h.lanes[1] ~= ROBOTS_LANE then return INF, 'robots' end
+    local gap = delay * h.stretch
+    local at = math.max(g.last + gap, h.notBefore, g.notBefore, h.held, h.turn)
+    if #g.others == 0 then return at, 'delay' end
+    local inFlight, awaiting, first = me.inFlight, me.awaiting, nil
+    for _, u in ipairs(g.others) do
+      inFlight = inFlight + u.inFlight
+      awaiting = awaiting + u.awaiting
+      slots = math.min(slots, u.slots)
+      gap = math.max(gap, u.gap)
+      if u.waits > 0 and (me.waits == 0 or u.waits < me.waits) then first = u end
+    end
+    if inFlight >= slots then return math.max(at, now + RECHECK), 'host-slots' end
+    if gap > 0 and awaiting > 0 then return math.max(at, now + RECHECK), 'delay' end
+    at = math.max(at, g.last + gap)
+    -- Another crawl has waited for longer: it has its turn, if it comes for it.
+    if first and at <= now and now < math.max(g.last + gap, first.waits) + GRACE then return now + GRACE / 4, 'host-slots' end
+    return at, 'delay'
   end
-  if inFlight >= slots then return math.max(at, now + RECHECK), 'host-slots' end
-  if gap > 0 and awaiting > 0 then return math.max(at, now + RECHECK), 'delay' end
-  at = math.max(at, g.last + gap)
-  -- Another crawl has waited for longer: it has its turn, if it comes for it.
-  if first and at <= now and now < math.max(g.last + gap, first.waits) + GRACE then return now + GRACE / 4, 'host-slots' end
-  return at, 'delay'
 end
 
 -- Notes what this crawl asks of the host, for the others to keep to.

@@ -3,18 +3,41 @@
 --   opts 1 (1: fingerprint of the hop that led here follows, 2: packet of its listing as a repetition follows) | depth 2 | priority 1 | … | entry (places.lua)
 
 -- Fails before anything is written when the arguments are not what this script expects.
+local function isLink(a)
+  if not a or #a < 13 then return false end
+  local opts, low, high, priority, at = byte(a, 1, 4)
+  if priority > 99 and priority < 157 or low + high * 256 > DEEPEST then return false end
+  at = 5
+  if opts > 0 then
+    if opts % 2 == 1 then at = at + 8 end
+    if opts >= 2 then
+      if #a < at + 3 then return false end
+      at = at + 4 + read('<I4', a, at)
+    end
+    if #a < at + 8 then return false end
+  end
+  local flags = byte(a, at + 8)
+  return flags % 8 <= 3 and flags < 128
+end
+
+-- Groups all of whose links are ordinary, by the index of their host.
+local plain = {}
+local allPlain = true
 local function checkGroups(i, groups)
   for _ = 1, groups do
-    local n = read('<H', ARGV[i + 1])
-    for k = i + 2, i + 1 + n do
+    local head = ARGV[i + 1]
+    if not head or #head ~= 4 then return nil end
+    local low, high = byte(head, 1, 2)
+    local last = i + 1 + low + high * 256
+    local ordinary = true
+    for k = i + 2, last do
       local a = ARGV[k]
-      if not a or #a < 13 then return nil end
-      local opts, depth, priority, at = read('<BHb', a)
-      if opts % 2 == 1 then at = at + 8 end
-      if opts >= 2 then at = at + 4 + read('<I4', a, at) end
-      if priority < -99 or priority > 99 or depth > DEEPEST or #a < at + 8 or byte(a, at + 8) % 8 > 3 or byte(a, at + 8) >= 128 then return nil end
+      if not isLink(a) then return nil end
+      if byte(a) > 0 or byte(a, 13) >= 64 then ordinary = false end
     end
-    i = i + 2 + n
+    plain[i] = ordinary
+    allPlain = allPlain and ordinary
+    i = last + 1
   end
   return i
 end
@@ -51,6 +74,7 @@ do
     local carried = call('HGET', CARRIED, p.fp)
     forgive(p)
     if carried then
+      change(p)
       p.attempt, p.crashes = byte(carried, 1, 2)
       -- The target keeps its place at the lower level, but the chain that had queued it ends here.
       if #carried > 2 then
@@ -76,7 +100,6 @@ do
     end
     local taking = get('over') ~= 1 and get('fin') ~= 1
     if taking and byte(a, at + 8) < 64 and not listing then
-      -- Nearly every link: nothing of it but its fingerprint need be looked at.
       local fp = sub(a, at, at + 7)
       local before = putIfAbsent(V, fp, valueOf(QUEUED, depth))
       if before == nil then
@@ -125,19 +148,66 @@ do
   end
 end
 
--- `recorded`: fingerprints of the hops whose record this step writes; nil: all of them are in order.
-local function addGroups(i, groups, inSettle, recorded)
+-- A group of ordinary links, where levels do not hold: nothing of one but its fingerprint need be looked at.
+local texts, keys = {}, {}
+local function addPlain(host, isLocal, site, from, to)
+  local entries, n, key, at = {}, 0, nil, nil
+  for k = from, to do
+    local a = ARGV[k]
+    local _, low, high, priority = byte(a, 1, 4)
+    local depth = low + high * 256
+    -- A number costs more to hand over than a text.
+    local value = texts[depth]
+    if not value then
+      value = format('%d', valueOf(QUEUED, depth))
+      texts[depth] = value
+    end
+    local fp = sub(a, 5, 12)
+    local before = putIfAbsent(V, fp, value)
+    if before == nil then
+      added = added + 1
+      if priority ~= at then
+        if n > 0 then callMany('RPUSH', key, entries) end
+        entries, n, at = {}, 0, priority
+        local lane = laneOf(0, priority < 128 and priority or priority - 256, false)
+        demandLane(host, isLocal, site, lane)
+        if not keys[lane] then keys[lane] = laneKey('', lane) end
+        key = keys[lane] .. host
+      end
+      n = n + 1
+      entries[n] = sub(a, 5)
+    else
+      known = known + 1
+      if depth < depthOf(before) then
+        lowered = lowered + 1
+        setSeen(fp, valueOf(stateOf(before), depth))
+      end
+    end
+  end
+  if n == 1 then call('RPUSH', key, entries[1]) elseif n > 0 then callMany('RPUSH', key, entries) end
+end
+
+-- `recordedNow`: makes the set of fingerprints of the hops whose record this step writes; nil: all of them are in order.
+local function addGroups(i, groups, inSettle, recordedNow)
   local names, k = {}, i
   for _ = 1, groups do
     if RAW[ARGV[k]] == nil and not HR[ARGV[k]] then names[#names + 1] = ARGV[k] end
-    k = k + 2 + read('<H', ARGV[k + 1])
+    local low, high = byte(ARGV[k + 1], 1, 2)
+    k = k + 2 + low + high * 256
   end
-  readAhead(names)
+  if #names > 1 then readMany(HOSTS, names, RAW) end
+  local recorded = not allPlain and recordedNow and recordedNow() or nil
+  local taking = not LEVELS and not DFS and get('over') ~= 1 and get('fin') ~= 1
   for _ = 1, groups do
     local host = ARGV[i]
-    local n, isLocal, site = read('<HBB', ARGV[i + 1])
-    for k = i + 2, i + 1 + n do addLink(host, isLocal, site, ARGV[k], inSettle, recorded) end
-    i = i + 2 + n
+    local low, high, isLocal, site = byte(ARGV[i + 1], 1, 4)
+    local last = i + 1 + low + high * 256
+    if taking and plain[i] then
+      addPlain(host, isLocal, site, i + 2, last)
+    else
+      for k = i + 2, last do addLink(host, isLocal, site, ARGV[k], inSettle, recorded) end
+    end
+    i = last + 1
   end
   bump('queued', added)
   bump('places', added)

@@ -4,17 +4,22 @@
 -- rest:  kind 1 | [depth 2 if 1: a place of its own] | [origin if 4: length 2, text] | [owed outputs if 2: length 4, packets] | what only clients read
 local ROBOTS_HOP = 4
 
+-- The entry of a place is kept as it is until something of it changes.
 local function readPlace(entry, host, priority)
   local flags = byte(entry, 9)
-  local p = { fp = sub(entry, 1, 8), flags = flags % 128, attempt = 0, crashes = 0, host = host, priority = priority }
+  local hop = flags % 8
+  if flags < 64 and hop ~= ROBOTS_HOP then
+    -- Nearly every place.
+    return { fp = sub(entry, 1, 8), flags = flags, attempt = 0, crashes = 0, host = host, priority = priority, entry = entry, body = false, hop = hop, robots = false }
+  end
+  local p = { fp = sub(entry, 1, 8), flags = flags % 128, attempt = 0, crashes = 0, host = host, priority = priority, entry = entry, hop = hop }
   local from = 10
   if flags >= 128 then
     p.attempt, p.crashes = byte(entry, 10, 11)
     from = 12
   end
   p.body = sub(entry, from)
-  p.hop = flags % 8
-  p.robots = p.hop == ROBOTS_HOP
+  p.robots = hop == ROBOTS_HOP
   local referrer = 0
   local at = 1
   if flags % 64 >= 16 then
@@ -42,15 +47,20 @@ local function readPlace(entry, host, priority)
       p.owes = true
     end
   end
-  if p.robots then
-    p.origin = sub(p.body, at + (p.rest and 4 or 0), at + (p.rest and 4 or 0) + referrer - 1)
-  elseif not p.origin then
-    p.origin = (flags % 16 >= 8 and 'https://' or 'http://') .. host
-  end
+  if p.robots then p.origin = sub(p.body, at + (p.rest and 4 or 0), at + (p.rest and 4 or 0) + referrer - 1) end
   return p
 end
 
+local function originNameOf(p) return p.origin or (p.flags % 16 >= 8 and 'https://' or 'http://') .. p.host end
+
+-- To be called before anything of the place is changed.
+local function change(p)
+  if p.entry and not p.body then p.body = sub(p.entry, 10) end
+  p.entry = nil
+end
+
 local function writePlace(p)
+  if p.entry then return p.entry end
   if p.attempt == 0 and p.crashes == 0 then return p.fp .. char(p.flags) .. p.body end
   return p.fp .. char(p.flags + 128, math.min(255, p.attempt), math.min(255, p.crashes)) .. p.body
 end
@@ -64,6 +74,7 @@ end
 -- It owes nothing any more.
 local function forgive(p)
   if not p.owes then return end
+  change(p)
   local cut = 4 + p.owedLength
   local rest = read('<I4', p.body, p.at) - cut
   p.body = sub(p.body, 1, p.at - 1) .. pack('<I4', rest) .. sub(p.body, p.at + 4, p.rest - 1) .. char(p.kind - 2)
@@ -103,32 +114,34 @@ end
 
 local function isRelink(p) return LEVELS and not p.detached and not p.robots and stateOf(seen(p.fp)) == RELINK_HELD end
 
--- Leases. bits: 1 the start is known, or known not to have happened; 2 the slot was given back
+-- Leases: priority 1, bits 1, epoch 4, depth 2, host 2+n, entry. bits: 1 the start is known, or known not to have happened; 2 the slot was given back
 local L, X = J .. ':L', J .. ':x'
 local LEASE = '<bBIHH'
 local LEASE_RAW = {}
 
--- Reads leases and their hosts ahead.
-local function readLeasesAhead(tokens)
-  if #tokens < 2 then return end
-  local names, met = {}, {}
-  for from = 1, #tokens, 1000 do
-    local last = math.min(from + 999, #tokens)
-    local texts = call('HMGET', L, unpack(tokens, from, last))
-    for i = from, last do
-      local text = texts[i - from + 1]
-      LEASE_RAW[tokens[i]] = text
-      if text then
-        local _, _, _, _, length, at = read(LEASE, text)
-        local name = sub(text, at, at + length - 1)
-        if not met[name] then
-          met[name] = true
-          names[#names + 1] = name
-        end
+local function hostNameOf(text)
+  local low, high = byte(text, 9, 10)
+  return sub(text, 11, 10 + low + high * 256)
+end
+
+-- Reads leases and their hosts ahead, and the gates of these: of all, or where a lease has not ended yet.
+local function readLeasesAhead(tokens, needsRecord, needsGate)
+  if #tokens < 1 then return end
+  readMany(L, tokens, LEASE_RAW)
+  local names, gated, met = {}, {}, {}
+  for _, token in ipairs(tokens) do
+    local text = LEASE_RAW[token]
+    if text then
+      local name = hostNameOf(text)
+      if not met[name] then
+        met[name] = true
+        names[#names + 1] = name
+        if needsGate or byte(text, 2) < 3 then gated[#gated + 1] = name end
       end
     end
   end
-  readAhead(names)
+  if needsRecord then readMany(HOSTS, names, RAW) end
+  readMany(GATES, gated, GATE_RAW)
 end
 
 local function readLease(token)
@@ -137,17 +150,23 @@ local function readLease(token)
   if not text then return nil end
   local priority, bits, epoch, depth, length, at = read(LEASE, text)
   local name = sub(text, at, at + length - 1)
-  local e = { token = token, bits = bits, epoch = epoch, depth = depth, place = readPlace(sub(text, at + length), name, priority) }
-  e.host = hostOf(name, 0, 0)
-  return e
+  return { token = token, bits = bits, epoch = epoch, depth = depth, priority = priority, text = text, at = at + length, name = name, host = hostOf(name, 0, 0), place = false }
+end
+
+local function placeOf(e)
+  local p = e.place
+  if p then return p end
+  p = readPlace(sub(e.text, e.at), e.name, e.priority)
+  e.place = p
+  return p
 end
 
 -- Leases that are written and that end in this step, for few calls at its end.
 local written, ended, deadlines = {}, {}, {}
-local function writeLease(e)
-  local p = e.place
-  written[#written + 1] = e.token
-  written[#written + 1] = pack(LEASE, p.priority, e.bits, e.epoch, e.depth, #p.host) .. p.host .. writePlace(p)
+local function writeLease(token, epoch, p, depth, entry)
+  local n = #written
+  written[n + 1] = token
+  written[n + 2] = pack(LEASE, p.priority, 0, epoch, depth, #p.host) .. p.host .. entry
 end
 
 local function flushLeases()
@@ -158,34 +177,41 @@ local function flushLeases()
   written, ended, deadlines = {}, {}, {}
 end
 
+-- A gate has changed: whether that bears on when the host's next request may start.
+local function noteGate(h, g, bears)
+  g.dirty = true
+  if bears or #g.others > 0 then mark(h) else note(h) end
+end
+
 -- The first word on when its request went out counts; nil: never.
 local function knowStart(e, at)
   if e.bits % 2 == 1 then return end
   e.bits = e.bits + 1
-  local me = gateOf(e.host).me
-  me.awaiting = math.max(0, me.awaiting - 1)
-  if at then started(e.host, at) end
-  e.host.gate.dirty = true
-  mark(e.host)
+  local h = e.host
+  local g = gateOf(h)
+  g.me.awaiting = math.max(0, g.me.awaiting - 1)
+  if at then started(h, at) end
+  noteGate(h, g, delayOf(h) > 0)
 end
 
 local function freeSlot(e)
   if e.bits >= 2 then return end
   e.bits = e.bits + 2
-  local g = gateOf(e.host)
+  local h = e.host
+  local g = gateOf(h)
+  local full = g.me.inFlight >= slotsOf(h)
   g.me.inFlight = math.max(0, g.me.inFlight - 1)
-  g.dirty = true
-  mark(e.host)
+  noteGate(h, g, full)
 end
 
 -- Takes a lease off the books; its place is counted nowhere after this.
 local function endLease(e)
   ended[#ended + 1] = e.token
   e.host.leased = math.max(0, e.host.leased - 1)
-  bump(e.place.robots and 'rleased' or 'leased', -1)
+  bump(placeOf(e).robots and 'rleased' or 'leased', -1)
   freeSlot(e)
   knowStart(e, nil)
-  mark(e.host)
+  note(e.host)
 end
 
 local function leaveDropped(p)
@@ -213,7 +239,7 @@ end
 
 -- A final answer; the host that waits for it goes on. `text` of rules lies apart, for leases carry only its version.
 local function settleRobots(p, kind, ttl, more, text)
-  local o = originOf(p.origin, p.host)
+  local o = originOf(originNameOf(p), p.host)
   local same = kind == 'r' and o.kind == 'r' and call('HGET', J .. ':rx', o.origin) == text
   if not same then
     bump('rov', 1)

@@ -40,6 +40,15 @@ local function hasLane(name, lane)
   return false
 end
 
+-- Makes sure that the host has such a queue.
+local function demandLane(name, isLocal, site, lane)
+  if hasLane(name, lane) then return end
+  local h = hostOf(name, isLocal, site)
+  openLane(h, lane)
+  if DFS then h.blocked = false end
+  mark(h)
+end
+
 -- What a step adds is gathered by host, level and priority.
 local pushed, pushKeys = {}, {}
 local function pushBack(name, isLocal, site, level, priority, entry)
@@ -54,12 +63,7 @@ local function pushBack(name, isLocal, site, level, priority, entry)
     local lane = laneOf(level, priority, false)
     list = {}
     lanes[id] = list
-    if not hasLane(name, lane) then
-      local h = hostOf(name, isLocal, site)
-      openLane(h, lane)
-      if DFS then h.blocked = false end
-      mark(h)
-    end
+    demandLane(name, isLocal, site, lane)
     list.key = laneKey(name, lane)
     pushKeys[#pushKeys + 1] = list
   end
@@ -134,6 +138,12 @@ local function flushPlaced()
   waits, waitsNot, records, gates = {}, {}, {}, {}
 end
 
+-- The place in the waiting set. A little early: whoever is met before its time is looked at again.
+local function scoreOf(due)
+  ties = ties + 1
+  return due == INF and '+inf' or format('%d', floor(due * FINE) - STEPS - 12 + ties % STEPS)
+end
+
 -- Writes a host and puts it where it belongs: waiting (1), parked until its level opens (level + 2), or nowhere (0). I1: never in two places.
 local function placeHost(h)
   local lane = h.lanes[1]
@@ -155,18 +165,25 @@ local function placeHost(h)
     end
     if pos > 1 then
       ties = ties + 1
-      call('ZADD', J .. ':pk:' .. (pos - 2), now + ties * STEP, h.name)
+      call('ZADD', J .. ':pk:' .. (pos - 2), format('%d', floor(now * FINE) + ties), h.name)
       call('ZADD', J .. ':pl', pos - 2, pos - 2)
       bump('parked', 1)
     end
     h.pos = pos
+    h.moved = true
   end
-  if pos == 1 then
+  if pos == 1 and h.moved then
     local due = dueOf(h)
-    ties = ties + 1
-    waits[#waits + 1] = due == INF and '+inf' or due - STEP * (STEPS + 12 - ties % STEPS)
+    local me = h.gate and h.gate.me
+    if me and me.asked > 0 and (me.slots ~= slotsOf(h) or me.gap ~= delayOf(h) * h.stretch) then
+      -- By these, progress.lua tells whether a gate must be looked at closer.
+      me.slots, me.gap = slotsOf(h), delayOf(h) * h.stretch
+      h.gate.dirty = true
+    end
+    waits[#waits + 1] = scoreOf(due)
     waits[#waits + 1] = h.name
   end
+  h.moved = false
   records[#records + 1] = h.name
   records[#records + 1] = writeHost(h)
   if h.gate and h.gate.dirty then
@@ -180,26 +197,52 @@ end
 local function flushHosts()
   local list = HD
   HD = {}
-  for _, h in ipairs(list) do placeHost(h) end
+  for _, h in ipairs(list) do
+    if type(h) == 'table' then
+      placeHost(h)
+    elseif not HR[h] then
+      -- It had a turn, of which its texts alone tell.
+      waits[#waits + 1] = scoreOf(now)
+      waits[#waits + 1] = h
+    end
+  end
+  for name, text in pairs(quickRecords) do
+    if not HR[name] then
+      records[#records + 1] = name
+      records[#records + 1] = text
+    end
+  end
+  for name, text in pairs(quickGates) do
+    if not (HR[name] and HR[name].gate) then
+      gates[#gates + 1] = name
+      gates[#gates + 1] = text
+    end
+  end
+  quickRecords, quickGates = {}, {}
   flushPlaced()
 end
 
--- Nothing of it is queued or under way, its clock has passed, and it has taught nothing that must be kept.
-local function isForgettable(h)
-  local taught = h.tuned or h.patched or h.crawlDelay > 0 or h.epoch > 0
-  if #h.lanes > 0 or h.leased > 0 or taught then return false end
-  local g = gateOf(h)
-  return g.me.inFlight == 0 and now > math.max(g.last + delayOf(h) * h.stretch, h.notBefore, g.notBefore, h.held)
-end
+local forgetSome
+do
+  local MOST_REMEMBERED = 20000
 
--- A wide crawl meets millions of hosts of which it asks one page each: for each new one three of the others are looked at, so that the idle run out.
-local function forgetSome()
-  if fresh == 0 or call('HLEN', HOSTS) < MOST_REMEMBERED then return end
-  for _, name in ipairs(call('HRANDFIELD', HOSTS, math.min(300, fresh * 3))) do
-    local h = findHost(name)
-    if h and not h.dirty and isForgettable(h) then
-      call('HDEL', HOSTS, name)
-      if #h.gate.others == 0 then call('HDEL', GATES, name) end
+  -- Nothing of it is queued or under way, its clock has passed, and it has taught nothing that must be kept.
+  local function isForgettable(h)
+    local taught = h.tuned or h.patched or h.crawlDelay > 0 or h.epoch > 0
+    if #h.lanes > 0 or h.leased > 0 or taught then return false end
+    local g = gateOf(h)
+    return g.me.inFlight == 0 and now > math.max(g.last + delayOf(h) * h.stretch, h.notBefore, g.notBefore, h.held)
+  end
+
+  -- A wide crawl meets millions of hosts of which it asks one page each: for each new one three of the others are looked at, so that the idle run out.
+  function forgetSome()
+    if fresh == 0 or call('HLEN', HOSTS) < MOST_REMEMBERED then return end
+    for _, name in ipairs(call('HRANDFIELD', HOSTS, math.min(300, fresh * 3))) do
+      local h = findHost(name)
+      if h and not h.dirty and isForgettable(h) then
+        call('HDEL', HOSTS, name)
+        if #h.gate.others == 0 then call('HDEL', GATES, name) end
+      end
     end
   end
 end

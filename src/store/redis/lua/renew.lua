@@ -8,7 +8,7 @@ end
 for i = 3, #ARGV do
   if call('HEXISTS', L, ARGV[i]) == 1 then
     touch()
-    call('ZADD', X, exact(now + S.lease), ARGV[i])
+    call('ZADD', X, exact(micros + S.lease * 1000), ARGV[i])
   else
     lost[#lost + 1] = ARGV[i]
   end

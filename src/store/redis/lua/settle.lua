@@ -10,56 +10,75 @@ local pages, answers, used = {}, {}, {}
 do
   local tokens = {}
   for n = 1, pageCount do tokens[n] = ARGV[from + (n - 1) * ARGS] end
-  readLeasesAhead(tokens)
+  readLeasesAhead(tokens, true, false)
 end
 for n = 1, pageCount do
   local a = from + (n - 1) * ARGS
-  local page = { token = ARGV[a], kind = ARGV[a + 1], wait = tonumber(ARGV[a + 2]), since = tonumber(ARGV[a + 3]), at = a }
-  if not string.find('duxrbo', page.kind, 1, true) or #page.kind ~= 1 then return redis.error_reply('BADARGS settle kind') end
-  if page.kind == 'r' and not page.wait then return redis.error_reply('BADARGS settle wait') end
-  if not used[page.token] then
-    used[page.token] = true
-    page.lease = readLease(page.token) or nil
-    page.revoked = not page.lease and page.kind == 'b' and call('SISMEMBER', J .. ':rv', page.token) == 1
+  local token, kind = ARGV[a], ARGV[a + 1]
+  if #kind ~= 1 or not string.find('duxrbo', kind, 1, true) then return redis.error_reply('BADARGS settle kind') end
+  if kind == 'r' and not tonumber(ARGV[a + 2]) then return redis.error_reply('BADARGS settle wait') end
+  -- The lease's text; false: it is not held any more, '': it was revoked.
+  local text = false
+  if not used[token] then
+    used[token] = true
+    text = LEASE_RAW[token]
+    if not text and kind == 'b' and call('SISMEMBER', J .. ':rv', token) == 1 then text = '' end
   end
-  if page.lease and page.kind ~= 'r' and page.kind ~= 'b' and (page.kind == 'o') ~= page.lease.place.robots then
-    return redis.error_reply('BADKIND a request was settled as what it is not')
+  if text and text ~= '' and kind ~= 'r' and kind ~= 'b' then
+    local low, high = byte(text, 9, 10)
+    if (kind == 'o') ~= (byte(text, 19 + low + high * 256) % 8 == ROBOTS_HOP) then
+      return redis.error_reply('BADKIND a request was settled as what it is not')
+    end
   end
-  answers[n] = (page.lease or page.revoked) and 1 or 0
-  pages[n] = page
+  answers[n] = text and 1 or 0
+  pages[n] = text
 end
 touch()
 
--- Redirect targets whose hop must not be recorded again owe nothing: its lease was lost, or it was fetched for its links only.
-local recorded, doubtful = {}, false
-for _, page in ipairs(pages) do
-  if page.lease and not isRelink(page.lease.place) then recorded[page.lease.place.fp] = true else doubtful = true end
+local leases = {}
+local function leaseOf(n)
+  local e = leases[n]
+  if e == nil then
+    e = pages[n] and pages[n] ~= '' and readLease(ARGV[from + (n - 1) * ARGS]) or false
+    leases[n] = e
+  end
+  return e
 end
-addGroups(6, groups, true, doubtful and recorded or nil)
+
+-- Redirect targets whose hop must not be recorded again owe nothing: its lease was lost, or it was fetched for its links only.
+addGroups(6, groups, true, function()
+  local recorded, doubtful = {}, false
+  for n = 1, pageCount do
+    local e = leaseOf(n)
+    if e and not isRelink(placeOf(e)) then recorded[e.place.fp] = true else doubtful = true end
+  end
+  return doubtful and recorded or nil
+end)
 
 for _, packets in ipairs(owed) do passPackets(packets) end
 for _, packet in ipairs(repeated) do send(packet) end
-for _, page in ipairs(pages) do
-  local packets = page.lease and ARGV[page.at + 10] or ''
-  if packets ~= '' and not isRelink(page.lease.place) then passPackets(packets) end
+for n = 1, pageCount do
+  local packets = pages[n] and ARGV[from + (n - 1) * ARGS + 10] or ''
+  if packets ~= '' and pages[n] ~= '' and not (LEVELS and isRelink(placeOf(leaseOf(n)))) then passPackets(packets) end
 end
 if known + elsewhere > 0 then raise('duplicates', known + elsewhere) end
 
-local function learn(e, page)
-  local h = e.host
-  if ARGV[page.at + 5] ~= '' then tune(h, ARGV[page.at + 5]) end
-  if page.kind ~= 'b' then h.settled = h.settled + 1 end
-  local answer = ARGV[page.at + 4]
+local function learn(e, at)
+  local h, tuning = e.host, ARGV[at + 5]
+  if tuning ~= '' then tune(h, tuning) end
+  if ARGV[at + 1] ~= 'b' then h.settled = h.settled + 1 end
+  local answer = ARGV[at + 4]
   if answer == '' then return end
   local good, ms = sub(answer, 1, 1) == 'g', tonumber(sub(answer, 2))
   if good then
     h.latency = h.latency + ms
     h.answers = h.answers + 1
   end
-  local held = h.held
-  takeAnswer(h, good, ms, e.epoch, tonumber(string.match(ARGV[page.at + 5], '^[^,]*,([^,]*)') or 0) ~= nil
-    and (tonumber(string.match(ARGV[page.at + 5], '^[^,]*,([^,]*)') or 0) or 0) > 0)
+  local asked = tuning ~= '' and tonumber(string.match(tuning, '^[^,]*,([^,]*)')) or 0
+  local held, slots = h.held, slotsOf(h)
+  takeAnswer(h, good, ms, e.epoch, asked > 0)
   if h.held > held then holdAll(h, h.held) end
+  if h.held ~= held or slotsOf(h) ~= slots then mark(h) end
 end
 
 -- The place ends with a page. Lowered meanwhile, it is queued again for its links (decision 4).
@@ -74,6 +93,7 @@ local function leaveDone(e)
   if depth < e.depth then
     setSeen(p.fp, valueOf(RELINK_QUEUED, depth))
     forgive(p)
+    change(p)
     p.attempt, p.crashes = 0, 0
     pushFront(e.host, depth, p.priority, writePlace(p))
     bump('queued', 1)
@@ -88,6 +108,7 @@ local function delay(e, wait)
   local p, h = e.place, e.host
   if not p.robots then bump('delayed', 1) end
   bump('numbers', 1)
+  change(p)
   p.attempt = p.attempt + 1
   local member = pack('<dbBBH', get('numbers'), p.priority, h.isLocal, h.site, #p.host) .. p.host .. writePlace(p)
   call('ZADD', J .. ':rt', exact(now + wait), member)
@@ -118,34 +139,92 @@ local function count(tally)
   end
 end
 
-local function apply(e, page)
-  local p, h, at = e.place, e.host, page.at
+local function apply(e, at)
+  local kind, since = ARGV[at + 1], tonumber(ARGV[at + 3])
+  local p, h = placeOf(e), e.host
   local relink = isRelink(p)
-  knowStart(e, page.since and now - page.since)
-  learn(e, page)
+  knowStart(e, since and now - since)
+  learn(e, at)
   endLease(e)
   if not relink then
     count(ARGV[at + 8])
-    changeValues(ARGV[at + 9])
+    if ARGV[at + 9] ~= '' then changeValues(ARGV[at + 9]) end
   end
-  for url in string.gmatch(ARGV[at + 7], '[^\n]+') do call('RPUSH', J .. ':ns', url) end
+  if ARGV[at + 7] ~= '' then
+    for url in string.gmatch(ARGV[at + 7], '[^\n]+') do call('RPUSH', J .. ':ns', url) end
+  end
   if ARGV[at + 6] ~= '' then keepCookies(siteOf(h), ARGV[at + 6]) end
-  if page.kind == 'd' or page.kind == 'u' then
-    if page.kind == 'd' and not relink then bump('counted', 1) end
+  if kind == 'd' or kind == 'u' then
+    if kind == 'd' and not relink then bump('counted', 1) end
     leaveDone(e)
-  elseif page.kind == 'r' then
-    delay(e, page.wait)
-  elseif page.kind == 'x' then
+  elseif kind == 'r' then
+    delay(e, tonumber(ARGV[at + 2]))
+  elseif kind == 'x' then
     leaveDropped(p)
-  elseif page.kind == 'b' then
+  elseif kind == 'b' then
     requeueFront(p)
   else
     answerRobots(p, ARGV[at + 11])
   end
 end
 
-for _, page in ipairs(pages) do
-  if page.lease then apply(page.lease, page) elseif page.revoked then call('SREM', J .. ':rv', page.token) end
+-- Nearly every page: done, told of before, well answered, and nothing learnt by which its host's next request starts sooner or later. False: it is another.
+local function applyPlain(text, at)
+  local kind, answer = ARGV[at + 1], ARGV[at + 4]
+  if LEVELS or byte(text, 2) ~= 3 or (kind ~= 'd' and kind ~= 'u') or byte(answer) ~= 103 then return false end
+  if ARGV[at + 5] ~= '' or ARGV[at + 6] ~= '' or ARGV[at + 7] ~= '' or ARGV[at + 9] ~= '' then return false end
+  local name = hostNameOf(text)
+  local record = RAW[name]
+  if HR[name] or not record then return false end
+  local flags, site, leased, pos, turn, settled, stretch, limit, usual, fixed, crawlDelay, patchedDelay, window, goods, baseline, recent, epoch, steps, held,
+    notBefore, answered, latency
+  if byte(record) % 64 >= 32 then
+    flags, site, leased, pos, turn, settled, stretch, limit, usual, fixed, crawlDelay, patchedDelay, window, goods, baseline, recent, epoch, steps, held,
+      notBefore, answered, latency = read(LONG, record)
+  else
+    -- It has taught nothing yet.
+    if S.hosts == 1 then return false end
+    flags, site, leased, pos, turn, settled = read(SHORT, record)
+    flags = flags + 32
+    stretch, limit, usual, fixed, crawlDelay, patchedDelay = 1, S.conc, S.conc, math.max(0, S.delay), 0, -1
+    window = flags % 128 >= 64 and limit or math.min(2, limit)
+    goods, baseline, recent, epoch, steps, held, notBefore, answered, latency = 0, 0, 0, 0, 0, 0, 0, 0, 0
+  end
+  local lanes = sub(record, 1 + SHORT_BYTES + (byte(record) % 64 >= 32 and WHOLE_BYTES or 0))
+  local ms = tonumber(sub(answer, 2))
+  if read('<I4', text, 3) ~= epoch or steps > 0 or held > 0 then return false end
+  recent = recent == 0 and ms or recent + (ms - recent) / 8
+  if baseline == 0 or recent < baseline then
+    baseline = recent
+  elseif recent > baseline * 2 and recent - baseline > 100 then
+    return false
+  else
+    baseline = baseline + (recent - baseline) / 256
+  end
+  goods = goods + 1
+  if goods >= 20 then
+    if window < limit then return false end
+    goods = 0
+  end
+  record = pack(LONG, flags, site, math.max(0, leased - 1), pos, turn, settled + 1, stretch, limit, usual, fixed, crawlDelay, patchedDelay, window, goods,
+    baseline, recent, epoch, steps, held, notBefore, answered + 1, latency + ms) .. lanes
+  RAW[name] = record
+  quickRecords[name] = record
+  ended[#ended + 1] = ARGV[at]
+  bump('leased', -1)
+  bump('done', 1)
+  if kind == 'd' then bump('counted', 1) end
+  count(ARGV[at + 8])
+  return true
+end
+
+for n = 1, pageCount do
+  local at, text = from + (n - 1) * ARGS, pages[n]
+  if text == '' then
+    call('SREM', J .. ':rv', ARGV[at])
+  elseif text and (leases[n] or not applyPlain(text, at)) then
+    apply(leaseOf(n), at)
+  end
 end
 flushLevels()
 completeIfOver()
