@@ -121,7 +121,7 @@ test("status, explain and doctor of a crawl under way; who may write its results
   const crawl = runCommand(crawlOf(server.origin, "--store", store, "--delay", "20ms", "-c", "4"), cwd, () => over, "SIGINT");
   const helper = worker(store, "2s");
   while (server.arrivals.length < 60) await pause(50);
-  await pause(4_000);
+  await pause(3_500);
 
   const list = await skein(["status", "--store", store], cwd);
   assert.match(list.stdout, /^job +kind +state +queued +in flight +done +results +workers +created \(UTC\) +first seed\n +1 +crawl +running /, list.stderr);
@@ -143,13 +143,16 @@ test("status, explain and doctor of a crawl under way; who may write its results
   assert.match(second.stderr, /are being written by skein crawl \(process \d+ on /);
 
   const { origin } = server;
-  const explain = async (url: string, where = cwd) => (await skein(["explain", url, "--store", store, "--job", "1"], where)).stdout;
-  assert.match(await explain(`${origin}/`), /It was fetched on .*\nIt is a seed, depth 0\./);
-  assert.match(await explain(`${origin}/private/0`), /It was not fetched: line 2 of \S+ disallows it: "Disallow: \/private\/"/);
-  assert.match(await explain("http://elsewhere.invalid/0"), /lies outside the crawl, whose scope is "host"/);
-  assert.match(await explain("http://elsewhere.invalid/0", folder()), /It was found and passed over/);
-  assert.match(await explain(`${origin}/p1`, folder()), /It was settled\.\nIts record has left the store: written to pages\.jsonl, not to be read here/);
-  assert.match(await explain(`${origin}/p99999`), /The crawl has not met it: .*\nIf it were found it would be fetched/);
+  const explain = async (urls: readonly string[], where: string) =>
+    (await skein(["explain", ...urls, "--store", store, "--job", "1"], where)).stdout.split("\n\n");
+  const here = await explain([`${origin}/`, `${origin}/private/0`, "http://elsewhere.invalid/0", `${origin}/p99999`], cwd);
+  assert.match(here[0] ?? "", /It was fetched on .*\nIt is a seed, depth 0\./);
+  assert.match(here[1] ?? "", /It was not fetched: line 2 of \S+ disallows it: "Disallow: \/private\/"/);
+  assert.match(here[2] ?? "", /lies outside the crawl, whose scope is "host"/);
+  assert.match(here[3] ?? "", /The crawl has not met it: .*\nIf it were found it would be fetched/);
+  const there = await explain(["http://elsewhere.invalid/0", `${origin}/p1`], folder());
+  assert.match(there[0] ?? "", /It was found and passed over/);
+  assert.match(there[1] ?? "", /It was settled\.\nIts record has left the store: written to pages\.jsonl, not to be read here/);
 
   over = true;
   const { code, stderr } = await crawl;
@@ -168,7 +171,7 @@ test("status, explain and doctor of a crawl under way; who may write its results
   const waiting = queued.find((url) => !met.has(url));
   assert.ok(waiting !== undefined);
   assert.match(
-    await explain(waiting),
+    (await explain([waiting], cwd)).join("\n"),
     /It waits in the queue, (next in turn on its host|behind [\d,]+ pages? of its host); [\d,]+ pages wait in all\.[\s\S]*It was found \d+ links? from a seed/,
   );
 });
