@@ -79,7 +79,12 @@ function startLoops(input: LoopInput, cwd: string): Loop {
     const seat = openSeat(start, {
       heard(message) {
         silent = 0;
-        hear(seat, message);
+        try {
+          hear(seat, message);
+        } catch (error) {
+          // Of a hook or a listener.
+          fail(error);
+        }
       },
       ended(why) {
         pinger.cancel();
