@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
   HRANDFIELD: [], // 6.2
   HSCAN: ["COUNT"],
   HSET: [],
+  HSETNX: [],
   HSTRLEN: [],
   INCR: [],
   INCRBY: [],
@@ -89,6 +90,17 @@ test("every command and option that is sent is one of Redis 6.2", () => {
     seen += words.length;
   }
   assert.ok(seen > 100, `${seen} words`);
+});
+
+test("the login of the operations guide allows every command that is sent", () => {
+  const guide = readFileSync(join(here, "../../../docs/operations.md"), "utf8");
+  const allowed = new Set([...(/^ACL SETUSER .+$/m.exec(guide)?.[0].matchAll(/\+([a-z]+)/g) ?? [])].map(([, name = ""]) => name.toUpperCase()));
+  const options = new Set(Object.values(COMMANDS).flat());
+  const sent = [...allWords()].flatMap(([, words]) => words).filter((word) => word in COMMANDS && !options.has(word));
+  assert.deepEqual(
+    [...new Set(sent)].filter((word) => !allowed.has(word)),
+    [],
+  );
 });
 
 test("the client sends nothing that is not on the list", () => {
