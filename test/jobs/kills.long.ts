@@ -8,6 +8,7 @@ import test from "node:test";
 import { openJobs } from "../../src/jobs.ts";
 import { html, serve } from "../crawl/served.ts";
 import { checkJobKills, PROGRAM } from "./kills.ts";
+import { openArena } from "./kills-service.ts";
 
 const minutes = Number(process.env.SKEIN_LONG_MINUTES ?? "1");
 
@@ -18,6 +19,19 @@ test("jobs whose process is killed at random end as undisturbed ones do", { time
   let kills = 0;
   for (; performance.now() < until; rounds++) kills += (await checkJobKills({ pages: 120, jobs: 6, seed: first + rounds, withinMs: 900, kills: 8 })).kills;
   console.log(`job kills from seed ${first}: ${kills} kills, rounds: ${rounds}`);
+  assert.ok(kills > 0);
+});
+
+test("the service is killed below clients that post, upload, steer and read: jobs end as undisturbed ones do", {
+  timeout: (minutes + 5) * 60_000,
+}, async () => {
+  const until = performance.now() + minutes * 60_000;
+  const first = Math.floor(Date.now() / 86_400_000);
+  let rounds = 0;
+  let kills = 0;
+  await using arena = await openArena();
+  for (; performance.now() < until; rounds++) kills += (await arena.round({ seed: first + rounds, kills: 4, withinAnswers: 80 })).kills;
+  console.log(`service kills from seed ${first}: ${kills} kills, rounds: ${rounds}`);
   assert.ok(kills > 0);
 });
 
