@@ -1,8 +1,8 @@
-// A site on many loopback addresses that answers after a while, for bench/workers.mjs and bench/textbook.mjs: `node bench/latency-server.mjs ADDRESSES PAGES LATENCY_MS`.
+// A site on many loopback addresses that answers after a while, for bench/workers.mjs and bench/textbook.mjs: `node bench/latency-server.mjs PAGES LATENCY_MS`.
 // Page n of an address links to pages 2n + 1 and 2n + 2 of the same, so that all are met from page 0. Prints its port; /asked tells how often a page was asked for.
 import { createServer } from "node:http";
 
-const [addresses, pages, latency] = process.argv.slice(2).map(Number);
+const [pages, latency] = process.argv.slice(2).map(Number);
 const FILLING = `<p>${"text ".repeat(200)}</p>`;
 let asked = 0;
 
@@ -13,6 +13,7 @@ function bodyOf(n) {
 
 function serve(request, response) {
   if (request.url === "/asked") {
+    response.setHeader("connection", "close");
     response.end(String(asked));
     asked = 0;
     return;

@@ -43,7 +43,7 @@ export async function startBoth({ hosts, pages, latency }) {
   const redis = spawn("redis-server", ["--port", redisPort, "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "yes"].map(String), {
     stdio: "ignore",
   });
-  const site = spawn(node, [join(import.meta.dirname, "latency-server.mjs"), hosts, pages, latency].map(String), { stdio: ["ignore", "pipe", "inherit"] });
+  const site = spawn(node, [join(import.meta.dirname, "latency-server.mjs"), pages, latency].map(String), { stdio: ["ignore", "pipe", "inherit"] });
   const [first] = await once(site.stdout, "data");
   const port = Number(first);
   await answers(redisPort);

@@ -33,6 +33,9 @@ export interface Script {
 
 const made = new Map<ScriptName, Script>();
 
+/** Stands where the parts begin that not every script has. */
+const AFTER_BASE = "afterBase()\n";
+
 /** Statements that only declare: functions, values, and blocks that give the functions declared before them. */
 const DECLARES = /^local function (\w+)|^local ([\w, ]+)(?: =(?!.*\bcall\()|$)/;
 
@@ -62,11 +65,18 @@ function needed(text: string): string {
   return kept.reverse().join("");
 }
 
+/** Functions of a function find what lies outside of it at once; what lies beside them is searched for, one by one, whenever they are made. */
+function nested(text: string): string {
+  const at = text.indexOf(AFTER_BASE);
+  return at < 0 ? text : `${text.slice(0, at)}return (function()\n${text.slice(at + AFTER_BASE.length)}\nend)()\n`;
+}
+
 /** Comments are left out: the server keeps the text. */
 export function scriptOf(name: ScriptName): Script {
   const known = made.get(name);
   if (known !== undefined) return known;
-  const text = needed([...PARTS[name], name].map((part) => luaText(part).replaceAll(/^\s*--.*\n/gm, "")).join("\n"));
+  const body = (part: string): string => luaText(part).replaceAll(/^\s*--.*\n/gm, "") + (part === "base" ? AFTER_BASE : "");
+  const text = nested(needed([...PARTS[name], name].map(body).join("\n")));
   const script: Script = { text, sha: hash("sha1", text) };
   made.set(name, script);
   return script;
