@@ -4,7 +4,7 @@ import { SHARED_LEASES } from "./cluster.ts";
 import type { Bottleneck } from "./core/events.ts";
 import type { HostView } from "./core/frontier.ts";
 import { type CrawlStatus, statusFrom } from "./inspect-status.ts";
-import { atWork, endOf, findJob, type JobState, type OutputFile, outputFiles, specOf, stateOf } from "./inspect-store.ts";
+import { atWork, endOf, findJob, type JobState, type OutputFile, outputFiles, seedsOf, specOf, stateOf } from "./inspect-store.ts";
 import type { Link } from "./store/redis/connect.ts";
 import { openRedisFrontier } from "./store/redis/frontier.ts";
 import { type Glance, serverNow, tallyOf, writerOf } from "./store/redis/look.ts";
@@ -118,7 +118,7 @@ export async function jobStatus(link: Link, job: number): Promise<JobStatus> {
     ...status,
     state: stateOf(at, end, here.length),
     bottleneck: end === null ? commonest(told) : null,
-    seeds: Array.isArray(spec.seeds) ? spec.seeds.slice(0, 3).map(String) : [],
+    seeds: seedsOf(spec),
     seedsComplete: at.seedsComplete,
     endedAt: at.endedAt === null ? null : new Date(at.endedAt).toISOString(),
     workers: workersOf(workers, job),

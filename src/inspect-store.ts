@@ -3,6 +3,7 @@ import { CrawlError } from "./core/errors.ts";
 import type { Logger } from "./core/log.ts";
 import type { SinkState } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
+import { shownSeed } from "./rules/seeds.ts";
 import { connectRedis, type Link } from "./store/redis/connect.ts";
 import { createCrawls } from "./store/redis/crawls.ts";
 import { type Glance, glance } from "./store/redis/look.ts";
@@ -72,8 +73,9 @@ export function stateOf(at: Glance, end: string | null, workers: number): JobSta
   return workers > 0 ? "running" : "waiting";
 }
 
-function seedsOf({ seeds }: CrawlSpec): readonly string[] {
-  return Array.isArray(seeds) ? seeds.slice(0, 3).map(String) : [];
+/** The first of them, without credentials. */
+export function seedsOf({ seeds }: CrawlSpec): readonly string[] {
+  return Array.isArray(seeds) ? seeds.slice(0, 3).map((seed) => shownSeed(String(seed))) : [];
 }
 
 function lineOf(at: Glance, workers: readonly WorkerView[]): JobLine {
