@@ -30,7 +30,9 @@ function fieldsOf(info: string): ReadonlyMap<string, string> {
 }
 
 function refuse(address: RedisAddress, message: string): never {
-  throw new CrawlError("invalid-options", `the store at ${address.shown} ${message}`, { problems: [{ option: "store", message: `${address.shown} ${message}` }] });
+  throw new CrawlError("invalid-options", `the store at ${address.shown} ${message}`, {
+    problems: [{ option: "store", message: `${address.shown} ${message}` }],
+  });
 }
 
 /** Whether snapshots are taken; null: the server does not say. */
