@@ -116,7 +116,10 @@ do
       return
     end
     local p = readPlace(sub(a, at), host, priority)
-    if p.owes and recorded and hop and not recorded[hop] then forgive(p) end
+    if p.owes and recorded and hop then
+      -- One target a hop: another one was found under a lease that is lost.
+      if recorded[hop] then recorded[hop] = nil else forgive(p) end
+    end
     local taken = taking or (get('over') ~= 1 and (p.hop == REDIRECT or (inSettle and p.hop == SEED)))
     if not taken then
       known = known + 1

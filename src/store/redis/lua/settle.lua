@@ -49,8 +49,10 @@ end
 addGroups(6, groups, true, function()
   local recorded, doubtful = {}, false
   for n = 1, pageCount do
-    local e = leaseOf(n)
-    if e and not isRelink(placeOf(e)) then recorded[e.place.fp] = true else doubtful = true end
+    local e, kind = leaseOf(n), ARGV[from + (n - 1) * ARGS + 1]
+    -- A lease that comes back, or is tried again, vouches for no link: the page was settled in vain under an older one.
+    local ends = kind == 'd' or kind == 'u'
+    if e and ends and not isRelink(placeOf(e)) then recorded[e.place.fp] = true else doubtful = true end
   end
   return doubtful and recorded or nil
 end)
