@@ -17,6 +17,16 @@
  *   sink: after append, before checkpoint               src/store/redis/undone.slow.ts, here ("creator killed")
  *   clock of the server jumps                           src/store/redis/steps.slow.ts
  * A coordinator, masters of a Cluster and shards: not with one shard.
+ *
+ * Tests that must pass (section 12), on Redis:
+ *   1 workers killed all the time    src/store/redis/kills.slow.ts, kills.long.ts; whole commands: rounds.long.ts
+ *   2 kill at each step              src/store/redis/steps.slow.ts, lives.slow.ts      3 frozen beyond the lease   steps.slow.ts, rounds.long.ts
+ *   4 server killed                  src/store/redis/kills.long.ts, lives.slow.ts      5 torn log   lives.slow.ts, undone.slow.ts, rounds.long.ts
+ *   7 limits 1, 37, 100 … 900        src/store/redis/steps.slow.ts, lives.slow.ts; shared.slow.ts
+ *   8 politeness                     polite.slow.ts (200 hosts: polite.long.ts)        9 fairness   src/store/redis/fair.slow.ts
+ *   10 order, 11 depth               shared cases (frontier.slow.ts); depths here
+ *   13 pause, resume, stops          stops.slow.ts                                     15 sinks     undone.slow.ts, here; full disks: src/sinks/faults.slow.ts
+ *   16 memory ceiling                src/store/redis/full.slow.ts, field.slow.ts       17 mutants   src/store/redis/mutants.slow.ts
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
