@@ -116,6 +116,9 @@ test("answers that are lost: a settle is stale the second time and nothing is do
   let counts = await frontier.counts();
   assert.deepEqual([counts.done, counts.seen, counts.counted, counts.leased], [1, 4, 1, 0]);
 
+  // The first claim after an outage tells the server again what it may have forgotten; the answer that is to be lost is that of a claim.
+  const [back] = await claimed(frontier, 1);
+  await frontier.settle([settledAs(back!, { kind: "returned" })], []);
   proxy.swallowNext();
   const second = await claimed(frontier, 1);
   counts = await frontier.counts();
