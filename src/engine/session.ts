@@ -8,6 +8,7 @@ import type { Scraping } from "../core/scraping.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
 import type { VisitBook } from "../core/visits.ts";
 import { makeSkip } from "../rules/admit.ts";
+import { limitReached, spentOf } from "../rules/limits.ts";
 import { RUN_PARTIAL, RUN_STOP, type StopAsked } from "../rules/values.ts";
 import { type AddedSeeds, createAdder } from "./adding.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
@@ -69,23 +70,13 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     if (page.outcome === "failed") seen.failed++;
   }
 
-  function limitReached(): FinishReason | null {
-    if (ending !== null) return null;
-    const { bytes, errors, items } = spec.limits;
-    if (items !== null && seen.items >= items) return "limit-items";
-    if (bytes !== null && seen.bytes >= bytes) return "limit-bytes";
-    if (errors !== null && seen.failed > errors) return "limit-errors";
-    if (timeIsUp()) return "limit-time";
-    return null;
+  function reached(): FinishReason | null {
+    return ending === null ? limitReached(spec.limits, seen, elapsedMs()) : null;
   }
 
   /** Of the run, over all its resumes. */
   function elapsedMs(): number {
     return elapsedBeforeMs + (finishedAt ?? clock.now()) - startedAt;
-  }
-
-  function timeIsUp(): boolean {
-    return spec.limits.time !== null && elapsedMs() >= spec.limits.time;
   }
 
   /** Nothing is stopped: what is held is finished, or with `now` handed back. */
@@ -130,7 +121,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     async function look(): Promise<void> {
       if (scraping !== null) values.refresh(await store.values());
       await obeyScraper(values.get(RUN_STOP));
-      const reason = limitReached();
+      const reason = reached();
       if (reason !== null) await stop("flight", reason, null);
     }
     function arm(): void {
@@ -195,6 +186,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
 
   function finishReason(counts: FrontierCounts): FinishReason {
     if (ending !== null) return ending.reason;
+    // Its workers stopped it while nobody else looked after the limits (worker.ts).
+    const others = counts.control === "drain" ? limitReached(spec.limits, spentOf(counts.tally), elapsedMs()) : null;
+    if (others !== null) return others;
     const waiting = counts.queued + counts.delayed;
     return spec.limits.pages !== null && counts.counted >= spec.limits.pages && waiting > 0 ? "limit-pages" : "finished";
   }
@@ -229,15 +223,13 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       parts.onEvent({ kind: "opened", gives, parseWorkers: scraping?.view().workers ?? 0 });
       if (opened.say !== null) parts.onEvent({ kind: "state", message: opened.say });
       const before = await store.counts();
-      seen.bytes = before.tally.get("bytes") ?? 0;
-      seen.failed = before.tally.get("outcome:failed") ?? 0;
-      seen.items = before.tally.get("items") ?? 0;
+      Object.assign(seen, spentOf(before.tally));
       const values = createValues(await store.values(), scraping);
       fetcher = await opening;
       // Who only looks on needs no threads for it.
       const start = (opened.looksOn === true ? null : await parts.loadLoops?.()) ?? startLoop;
       // A resumed run may be past its time, bytes or errors already, and a stop may have come while things were opening: nothing is claimed then.
-      const past = limitReached();
+      const past = reached();
       if (past !== null) await stop("flight", past, null);
       await obeyScraper(values.get(RUN_STOP));
       if (ending !== null && !(goesOn && leaving !== null)) await store.control(CONTROL[ending.mode]);
@@ -251,7 +243,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
         gate: gateOf(readers, opened.gates),
         shared: opened.shared === true,
         looksOn: opened.looksOn === true,
-        afterSettle: limitReached,
+        afterSettle: reached,
         onLimit: (reason) => stop("flight", reason, null),
         async onValues(changes) {
           values.apply(changes);
@@ -299,6 +291,8 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       return summary;
     } catch (error) {
       failure = { error };
+      // It may run on: what failed may be what is written beside it, and the crawl be gone on with by a loop that follows.
+      loop?.leave(true);
       throw error;
     } finally {
       ready.set();
