@@ -13,7 +13,7 @@ import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import { startDrain } from "./drain.ts";
 import { crashedOutput } from "./engine/session.ts";
 import type { ExportKind } from "./inspect-export.ts";
-import { connectStore, endOf, exportName, findJob, type OutputFile, outputFiles, specOf } from "./inspect-store.ts";
+import { connectStore, endOf, exportName, findJob, type OutputFile, outputFiles, serviceJobOf, specOf } from "./inspect-store.ts";
 import { makeSkip } from "./rules/admit.ts";
 import { loadScope } from "./rules/scope.ts";
 import { checkDistinct, openSinks } from "./sinks/open.ts";
@@ -300,7 +300,7 @@ export function exportJob(input: JobExport): ExportRun {
       const at = await findJob(link, job);
       const spec = specOf(at);
       if (at.info.get("kind") === "serve")
-        refuse("--job", `job ${job} belongs to a service, which takes its results itself: ask that for them (GET /v1/jobs/ID/pages)`);
+        refuse("--job", `job ${job} belongs to a service, which takes its results itself: ask that for them (GET /v1/jobs/${serviceJobOf(at) ?? "ID"}/pages)`);
       if (input.drop && !follow && !at.over) refuse("--drop", `job ${job} has not ended; with --follow its end is waited for`);
       const targets = input.targets.map(({ what, file }) => ({ what: what ?? mainKind(spec), file }));
       checkComplete(spec, targets);

@@ -4,7 +4,7 @@ import { SHARED_LEASES } from "./cluster.ts";
 import type { Bottleneck } from "./core/events.ts";
 import type { HostView } from "./core/frontier.ts";
 import { type CrawlStatus, statusFrom } from "./inspect-status.ts";
-import { atWork, endOf, findJob, type JobState, type OutputFile, outputFiles, seedsOf, specOf, stateOf } from "./inspect-store.ts";
+import { atWork, endOf, findJob, type JobState, type OutputFile, outputFiles, seedsOf, serviceJobOf, specOf, stateOf } from "./inspect-store.ts";
 import type { Link } from "./store/redis/connect.ts";
 import { openRedisFrontier } from "./store/redis/frontier.ts";
 import { type Glance, serverNow, tallyOf, writerOf } from "./store/redis/look.ts";
@@ -28,6 +28,8 @@ export interface JobStatus extends Omit<CrawlStatus, "dir" | "state" | "beganInM
   readonly store: string;
   readonly job: number;
   readonly kind: string;
+  /** The number that its service gave it; null: it belongs to none. */
+  readonly serviceJob: number | null;
   readonly state: JobState;
   readonly seeds: readonly string[];
   /** False: its creator has not read all of them. */
@@ -72,11 +74,19 @@ function commonest(workers: readonly JobWorker[]): Bottleneck | null {
   return first === undefined ? null : (first[0] as Bottleneck); // pulse.ts says no other
 }
 
-/** Of work where that is known: the creator notes it at its end, and has been at it since it came. Else from the creation until it ended, or was last worked on. */
-function elapsedOf(at: Glance, now: number, here: readonly WorkerView[]): number {
+/**
+ * Of work where that is known: the creator notes it at its end, and has been at it since it came. Else from the creation until it ended, or was last worked on.
+ * A service may have been there long before the crawl, and notes the time while it works.
+ */
+export function elapsedOf(at: Pick<Glance, "info" | "over" | "createdAt" | "endedAt" | "aliveAt">, now: number, here: readonly WorkerView[]): number {
   const noted = Number(at.info.get("elapsed") ?? 0);
   const creator = here.find(({ kind }) => kind === at.info.get("kind"));
-  if (creator !== undefined && !at.over) return Math.round(noted + creator.ageMs + creator.silentMs);
+  if (creator !== undefined && !at.over) {
+    const there = creator.ageMs + creator.silentMs;
+    if (creator.kind !== "serve") return Math.round(noted + there);
+    const born = Math.max(0, now - at.createdAt);
+    return Math.round(there >= born ? born : Math.max(noted, there));
+  }
   if (noted > 0) return noted;
   return Math.round(Math.max(0, (at.endedAt ?? (here.length > 0 ? now : (at.aliveAt ?? at.createdAt))) - at.createdAt));
 }
@@ -115,6 +125,7 @@ export async function jobStatus(link: Link, job: number): Promise<JobStatus> {
     store: link.address.shown,
     job,
     kind: at.info.get("kind") ?? "crawl",
+    serviceJob: serviceJobOf(at),
     ...status,
     state: stateOf(at, end, here.length),
     bottleneck: end === null ? commonest(told) : null,

@@ -17,6 +17,8 @@ export interface JobLine {
   readonly job: number;
   /** What created it: `crawl`, or a service. */
   readonly kind: string;
+  /** The number that its service gave it; null: it belongs to none. */
+  readonly serviceJob: number | null;
   readonly state: JobState;
   readonly finishReason: string | null;
   readonly queued: number;
@@ -78,6 +80,12 @@ export function seedsOf({ seeds }: CrawlSpec): readonly string[] {
   return Array.isArray(seeds) ? seeds.slice(0, 3).map((seed) => shownSeed(String(seed))) : [];
 }
 
+/** Of the name that a service gave its crawl (jobs-cluster.ts). */
+export function serviceJobOf({ info }: Glance): number | null {
+  const id = /-(\d+)$/.exec(info.get("job") ?? "")?.[1];
+  return id === undefined ? null : Number(id);
+}
+
 function lineOf(at: Glance, workers: readonly WorkerView[]): JobLine {
   const spec = specOf(at);
   const end = endOf(at, spec);
@@ -85,6 +93,7 @@ function lineOf(at: Glance, workers: readonly WorkerView[]): JobLine {
   return {
     job: at.id,
     kind: at.info.get("kind") ?? "crawl",
+    serviceJob: serviceJobOf(at),
     state: stateOf(at, end, here),
     finishReason: end,
     queued: at.queued,

@@ -22,9 +22,9 @@ function table(rows: readonly (readonly string[])[], right: ReadonlySet<number>)
   return rows.map((row) => row.map(cell).join("  ").trimEnd());
 }
 
-function lineOf({ job, kind, state, queued, delayed, inFlight, done, results, workers, createdAt, seeds }: JobLine): string[] {
+function lineOf({ job, kind, serviceJob, state, queued, delayed, inFlight, done, results, workers, createdAt, seeds }: JobLine): string[] {
   const numbers = [queued + delayed, inFlight, done, results, workers].map((n) => spellNumber(n));
-  return [String(job), kind, state, ...numbers, spellMoment(createdAt), seeds[0] ?? ""];
+  return [String(job), serviceJob === null ? kind : `${kind}, job ${serviceJob}`, state, ...numbers, spellMoment(createdAt), seeds[0] ?? ""];
 }
 
 /** The jobs of a store, newest first, and the workers that have nothing to do. */

@@ -107,10 +107,13 @@ export function statusLines(status: CrawlStatus): string[] {
 
 /** The same of a job of a store. */
 export function jobLines(status: JobStatus): string[] {
-  const { job, kind, store, seeds, state } = status;
+  const { job, kind, serviceJob, store, seeds, state } = status;
   const feeding = status.seedsComplete || state === "finished" ? null : "not all read yet: the command that created the crawl reads them";
   return linesOf([
-    ["job", `${job} (${kind}) in the store at ${store}${seeds.length === 0 ? "" : `: ${seeds[0]}${seeds.length > 1 ? ", …" : ""}`}`],
+    [
+      "job",
+      `${job} (${kind}${serviceJob === null ? "" : `, where it is job ${serviceJob}`}) in the store at ${store}${seeds.length === 0 ? "" : `: ${seeds[0]}${seeds.length > 1 ? ", …" : ""}`}`,
+    ],
     ["state", `${JOB_STATES[state]}${endedRow(status)}`],
     ["started", `${spellMoment(status.startedAt)}; ${spellElapsed(status.elapsedMs)}`],
     ["seeds", feeding],

@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { elapsedOf } from "./inspect-store-status.ts";
+import type { WorkerView } from "./store/redis/workers.ts";
+
+const worker = (kind: string, ageMs: number, silentMs = 1_000): WorkerView => ({ id: kind, host: "h", pid: 1, kind, ageMs, silentMs, shares: [] });
+
+function crawlOf(kind: string, elapsed: number | null) {
+  const info = new Map([["kind", kind], ...(elapsed === null ? [] : [["elapsed", String(elapsed)] as const])]);
+  return { info, over: false, createdAt: 100_000, endedAt: null, aliveAt: 100_500 };
+}
+
+test("time of work: a command came with its crawl, and adds to what was noted at the end of the run before", () => {
+  assert.equal(elapsedOf(crawlOf("crawl", null), 110_000, [worker("crawl", 9_000)]), 10_000);
+  assert.equal(elapsedOf(crawlOf("crawl", 20_000), 190_000, [worker("work", 60_000), worker("crawl", 9_000)]), 29_000 + 1_000);
+});
+
+test("time of work: a service that was there before its crawl counts from the crawl, and what it notes meanwhile is not counted twice", () => {
+  assert.equal(elapsedOf(crawlOf("serve", null), 112_000, [worker("serve", 500_000)]), 12_000);
+  assert.equal(elapsedOf(crawlOf("serve", 10_000), 112_000, [worker("serve", 500_000)]), 12_000);
+});
+
+test("time of work: a service that came back counts what was noted, not the time it was away", () => {
+  assert.equal(elapsedOf(crawlOf("serve", 25_000), 190_000, [worker("serve", 4_000)]), 25_000);
+  assert.equal(elapsedOf(crawlOf("serve", null), 190_000, [worker("serve", 4_000)]), 5_000);
+});
+
+test("time of work: without its creator, what was noted, else until it ended or was last worked on", () => {
+  assert.equal(elapsedOf(crawlOf("serve", 25_000), 190_000, [worker("work", 4_000)]), 25_000);
+  assert.equal(elapsedOf(crawlOf("crawl", null), 190_000, []), 500);
+  assert.equal(elapsedOf({ ...crawlOf("crawl", null), over: true, endedAt: 103_000 }, 190_000, []), 3_000);
+});
