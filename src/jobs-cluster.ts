@@ -19,6 +19,7 @@ import { watchStore } from "./jobs-cluster-watch.ts";
 import { type HomeRun, type JobHome, ownDirectories } from "./jobs-home.ts";
 import { allHosts } from "./jobs-inspect.ts";
 import { startPulse } from "./pulse.ts";
+import { sayRefused } from "./refused-address.ts";
 import { journalSinks } from "./sinks/open.ts";
 import { openOwnSinks } from "./sinks/own.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
@@ -116,7 +117,7 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     const sinks = [...files, ...given.sinks];
     use(sinks);
     const opened = await openRedisFrontier({ ...input.config, ...SHARED_LEASES }, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
-    const frontier = pulse === null ? opened : pulse.watch(id, opened, () => input.spec.concurrency);
+    const frontier = pulse === null ? opened : pulse.watch(id, sayRefused(opened, id, log), () => input.spec.concurrency);
     const { control: now } = await frontier.counts();
     if (now === "pause" && run.current().state === "running") await frontier.control("run");
     const elapsed = (): string => String(Math.round(elapsedBeforeMs + clock.now() - began));

@@ -6,8 +6,10 @@ import { SHARED_LEASES } from "./cluster.ts";
 import { type Clock, realClock } from "./core/clock.ts";
 import type { Logger } from "./core/log.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
+import { followTime } from "./crawl-time.ts";
 import { startWorker, type WorkerRun } from "./engine/worker.ts";
 import { type Pulse, startPulse } from "./pulse.ts";
+import { sayRefused } from "./refused-address.ts";
 import { admitSeed } from "./rules/admit.ts";
 import { connectRedis, type Link } from "./store/redis/connect.ts";
 import { createCrawls, KEPT_DAYS } from "./store/redis/crawls.ts";
@@ -95,7 +97,7 @@ export function work(options: WorkOptions): WorkRun {
       log,
       async joins(config, siteOf) {
         const frontier = await openRedisFrontier({ ...config, ...SHARED_LEASES }, { link, id, siteOf, onControl: () => undefined });
-        return pulse.watch(id, frontier, share);
+        return pulse.watch(id, sayRefused(frontier, id, log), share);
       },
     });
     for (const seed of Array.isArray(spec.seeds) ? spec.seeds : []) {
@@ -105,7 +107,7 @@ export function work(options: WorkOptions): WorkRun {
       parts.identity.seedHosts.add(verdict.request.host);
       if (verdict.credentials !== null) parts.identity.auth.set(verdict.request.host, verdict.credentials);
     }
-    const run = await startWorker(parts, { concurrency: share, once: options.once });
+    const run = await startWorker(parts, { concurrency: share, once: options.once, elapsedMs: followTime(link, id, clock) });
     const entry: Joined = { run, over: false };
     joined.set(id, entry);
     crawls.add(id);
