@@ -63,6 +63,11 @@ function problemOf(error: unknown, log: Logger): Response {
     const errors = error.problems.map(({ option, message }) => ({ option, pointer: pointerOf(option), message }));
     return problemResponse({ status: 400, detail: "an option is wrong", errors });
   }
+  if (error instanceof CrawlError && error.code === "store-unreachable") {
+    // Expected while the store is away: no place in the code would tell more.
+    log("warn", "a request failed", { error: error.message });
+    return problemResponse({ status: 503, detail: "the store with the crawls of jobs cannot be reached now", headers: { "retry-after": STORE_RETRY_AFTER } });
+  }
   log("error", "a request failed", { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
   if (error instanceof CrawlError && ERROR_CODES[error.code].retry)
     return problemResponse({ status: 503, detail: "jobs cannot be read or written now", headers: { "retry-after": STORE_RETRY_AFTER } });

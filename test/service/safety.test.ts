@@ -182,7 +182,11 @@ test("faults of ours are answered without their words", async () => {
   at.jobs.failure = new CrawlError("state-unwritable", "no room on /home/me/skein-data");
   const full = await at.post("/v1/jobs", SEEDS);
   assert.deepEqual([full.status, typeof full.headers["retry-after"]], [503, "string"]);
-  for (const { text } of [fault, full]) assert.doesNotMatch(text, /home|skein-data|10\.1|\.ts|at /);
+  at.jobs.failure = new CrawlError("store-unreachable", "the store at 10.1.2.3:6379 does not answer");
+  const away = await at.post("/v1/jobs", SEEDS);
+  assert.deepEqual([away.status, typeof away.headers["retry-after"]], [503, "string"]);
+  assert.match(away.json.detail, /^the store .*cannot be reached/);
+  for (const { text } of [fault, full, away]) assert.doesNotMatch(text, /home|skein-data|10\.1|\.ts|at /);
   assert.match(JSON.stringify(at.logged), /skein-data/);
   const probe = await at.ask("GET", "/readyz");
   assert.deepEqual([probe.status, probe.json.status], [503, "unavailable"]);
