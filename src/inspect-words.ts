@@ -39,7 +39,7 @@ const ERRORS: Readonly<Record<ErrorCode, string>> = {
   parse: "the body cannot be parsed",
   scraper: "the scrape function threw on it",
   crashed: "the process died while it fetched this page, again and again",
-  "blocked-address": "its address is not public, and such addresses are refused (--refuse-private)",
+  "blocked-address": "its address is not public, and such addresses are refused unless --allow-address names them",
 };
 
 const many = (count: number, one: string, more = `${one}s`): string => `${String(count).replace(/\B(?=(?:\d{3})+$)/g, ",")} ${count === 1 ? one : more}`;
@@ -93,7 +93,7 @@ function skipWords(reason: SkipReason, explanation: Explanation, skipped: Skippe
     case "url-too-long":
       return "it is longer than a URL may be";
     case "private-address":
-      return `its address is not public, and such addresses are refused (--refuse-private)${rule === undefined ? "" : `: ${rule}`}`;
+      return `its address is not public, and such addresses are refused unless --allow-address names them${rule === undefined ? "" : `: ${rule}`}`;
     case "redirect-out-of-scope":
       return `a redirect led to it, and ${outOfScopeBy(rule, spec)}`;
     case "stopped":
@@ -225,6 +225,8 @@ function writtenWords(explanation: Explanation, { files }: StoreFacts): string[]
   const barred = robots !== null && !robots.allowed;
   const why = barred ? [`It was not fetched: ${robotsLine(explanation, robots.rule ?? undefined)}.`] : ["It was settled."];
   const names = files.map(({ path, host, here }) => `${path}${host === null ? "" : ` on ${host}`}${here ? ", which lacks it" : ""}`).join(" and ");
+  const served = files.some(({ path }) => path.startsWith("journal:"));
+  if (served) return [...why, "Its record is with the service that the crawl belongs to: ask that (GET /v1/jobs/ID/explain?url=…)."];
   const where = files.length === 0 ? "to standard output, or nowhere" : `to ${names}${files.some(({ here }) => here) ? "" : ", not to be read here"}`;
   const chain = barred ? "" : " (If it redirects, its record comes with the end of the chain of redirects.)";
   return [...why, `Its record has left the store: written ${where}.${chain}`];

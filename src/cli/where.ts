@@ -33,6 +33,13 @@ export function whereOf(reading: Reading, argv: readonly string[], io: Io): Wher
   const store = inState ? null : reading.spec.store === null ? storeOfContainers(io.env) : named;
   if (store !== null) return { kind: "store", url: store.url, job };
   if (job !== null) throw usageError("--job", "names a crawl of a store: add --store URL");
+  return stateOrStore(reading, io);
+}
+
+/** As stateOf, where a store would do as well. */
+function stateOrStore(reading: Reading, io: Io): Where {
+  if ((reading.text("state") ?? io.env.SKEIN_STATE ?? reading.spec.stateDir ?? "") === "")
+    throw usageError("--state", "name the state directory of the crawl, or with --store URL the store that has it");
   return { kind: "state", dir: stateOf(reading, io) };
 }
 

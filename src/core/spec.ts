@@ -363,8 +363,10 @@ function needed(spec: CrawlSpec): OptionProblem[] {
   const problems: OptionProblem[] = [];
   if (spec.store !== null && spec.stateDir !== null)
     problems.push({ option: "store", message: "a crawl lives in a store or in a state directory: leave one of --store and --state out" });
-  if (spec.incremental && spec.stateDir === null)
-    problems.push({ option: "incremental", message: "needs a state directory that holds the last run: give --state DIR (stateDir) too" });
+  if (spec.incremental && spec.stateDir === null) {
+    const how = spec.store === null ? "give --state DIR (stateDir) too" : "give --state DIR (stateDir) in place of the store";
+    problems.push({ option: "incremental", message: `needs a state directory that holds the last run: ${how}` });
+  }
   const last = spec.stopWhen.find((rule) => parseStopRule(rule)?.value.kind === "last");
   if (last !== undefined && spec.stateDir === null && spec.store === null)
     problems.push({

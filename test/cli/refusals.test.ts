@@ -39,6 +39,12 @@ async function refused(argv: readonly string[], expected: number, said: RegExp):
 }
 
 test("--fresh without --state is refused: there is nothing that it could drop", async () => {
+  await refused(["--incremental"], 2, /--incremental: needs a state directory .*: give --state DIR \(stateDir\) too\n$/);
+  await refused(
+    ["--incremental", "--store", "redis://h"],
+    2,
+    /--incremental: needs a state directory .*: give --state DIR \(stateDir\) in place of the store\n$/,
+  );
   await refused(["--fresh"], 2, /^skein: --fresh: drops what a state directory holds, and none is named: add --state DIR or --store URL, or leave it out\n$/);
 });
 

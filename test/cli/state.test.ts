@@ -371,7 +371,7 @@ test("doctor finds what is wrong with a state, and what to do", async () => {
 test("wrong usage: status 2 and every problem; a directory without a crawl", async () => {
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [["explain", "--state", "finished"], /^skein: nothing to explain: give a URL\n$/],
-    [["explain", "http://a/"], /^skein: --state: name the state directory of the crawl\n$/],
+    [["explain", "http://a/"], /^skein: --state: name the state directory of the crawl, or with --store URL the store that has it\n$/],
     [["explain", "http://a/", "--state", "absent"], /^skein: --state: there is no state of a crawl in .*absent\n$/],
     [["explain", "http://a/", "--state", "finished", "--jsno"], /^skein: --jsno: no such option; did you mean --json\?\n$/],
     [["status", "x", "--state", "finished"], /^skein: x: skein status takes no arguments/],

@@ -56,6 +56,8 @@ const OFFER_MS = 2_000;
 const NO_ROOM = /^(OOM|MISCONF|NOREPLICAS)\b/;
 /** The server says no for now: it has no room, starts, or is no master (any more). */
 const PASSING = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|UNBLOCKED)\b/;
+/** Another spelling of the URL helps; a missing rule it does not. */
+const WHERE_LOGINS_STAND = "(they stand in the store's URL: redis://USER:PASSWORD@HOST, or :PASSWORD@ without a user; SKEIN_STORE keeps it out of sight)";
 const REFUSED = /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password|ERR Client sent AUTH)/;
 
 const isReply = (error: unknown): error is Error => error instanceof Error && error.name === "ReplyError";
@@ -171,7 +173,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   function judge(error: unknown): void {
     if (error instanceof CrawlError) throw error;
     const word = wordOf(error);
-    if (REFUSED.test(word)) throw unreachable(`refused the login: ${word}`, error);
+    if (REFUSED.test(word)) throw unreachable(`refused the login: ${word}${/^NOPERM/.test(word) ? "" : ` ${WHERE_LOGINS_STAND}`}`, error);
     if (isReply(error) && !PASSING.test(word)) throw new CrawlError("internal", `the store at ${address.shown} answered: ${word}`);
     // A replica by now: sentinels or the name know the new master.
     if (/^READONLY/.test(word)) client.disconnect(true);
