@@ -50,7 +50,9 @@ function Row({ job }: { readonly job: Job }) {
       <td class="figure">{count(counts.pages)}</td>
       <td class="wide">
         {ended ? (
-          <span class="soft figure">{count(counts.completed)} URLs</span>
+          <span class="soft figure">
+            {count(counts.completed)} {counts.completed === 1 ? "URL" : "URLs"}
+          </span>
         ) : (
           <span class="done">
             <progress max={1} value={done} aria-label={`Job ${id}: share of the known URLs that are settled`} />
