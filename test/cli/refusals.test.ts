@@ -38,7 +38,7 @@ async function refused(argv: readonly string[], expected: number, said: RegExp):
   assert.equal(served.arrivals.length, asked);
 }
 
-test("--fresh without --state is refused: there is nothing that it could drop", async () => {
+test("--fresh and --incremental without --state are refused: there is no last run", async () => {
   await refused(["--incremental"], 2, /--incremental: needs a state directory .*: give --state DIR \(stateDir\) too\n$/);
   await refused(
     ["--incremental", "--store", "redis://h"],
