@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { gunzipSync } from "node:zlib";
 import type { Output } from "../core/records.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
-import type { SinkBench } from "../testing/sink-cases.ts";
+import type { SinkBench, SinkCase } from "../testing/sink-cases.ts";
 import { sqliteSink } from "./sqlite.ts";
 import { isItems, itemsTable, linksTable, pagesTable, skippedTable, type Table, type TakenItem } from "./tables.ts";
 import { textSink } from "./text.ts";
@@ -19,6 +19,19 @@ export const TABLES: readonly Table<object>[] = [
   linksTable(),
   itemsTable({ types: [{ name: "product", key: "id", columns: null }], meta: true }),
 ];
+/** Cases of thousands of records, or of many runs. */
+export const isLong = ({ name }: SinkCase): boolean => /^(?:10,000 records|whatever is written)/.test(name);
+
+/** Every format with the kinds of records that are tried in it: others than pages in the two formats that have columns; the rest differ by what stands around a record. */
+export function* tablesInFormats() {
+  for (const suffix of SUFFIXES) {
+    for (const [index, table] of TABLES.entries()) {
+      if (index > 0 && suffix !== "sqlite" && suffix !== "csv" && !(isItems(table) && suffix !== "json.gz" && suffix !== "jsonl.gz")) continue;
+      yield { suffix, table, label: `${index === 1 ? "listed " : ""}${table.name}.${suffix}`, first: index === 0 };
+    }
+  }
+}
+
 /** Where items stand among the tables. */
 export const ITEMS = TABLES.length - 1;
 
