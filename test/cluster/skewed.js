@@ -9,7 +9,8 @@ const log = process.env.SKEIN_TEST_SENT ?? "";
 const epoch = Date.now;
 Date.now = () => epoch() + skew;
 const monotonic = performance.now.bind(performance);
-performance.now = () => monotonic() + skew;
+// Never negative: that is what it means that nothing has begun.
+performance.now = () => monotonic() + Math.abs(skew);
 
 const write = Socket.prototype.write;
 Socket.prototype.write = function noted(data, ...rest) {
