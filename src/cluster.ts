@@ -6,6 +6,7 @@ import type { Logger } from "./core/log.ts";
 import type { FingerprintSeed } from "./core/request.ts";
 import type { BatchSink, Sink } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
+import { noteTime } from "./crawl-time.ts";
 import { startDrain } from "./drain.ts";
 import type { OpenedStore } from "./engine/parts.ts";
 import { startPulse } from "./pulse.ts";
@@ -99,8 +100,9 @@ export async function openShared(
     const crawls = createCrawls(link);
     const config: FrontierConfig = { ...input.config, ...SHARED_LEASES };
     const { id, say, resumed } = await findCrawl(link, crawls, input);
-    const elapsedBeforeMs = Number((await crawls.get(id))?.info.get("elapsed") ?? 0);
     const outbox = await openOutbox(link, id, { crashed: hooks.crashed });
+    // Held by this process from now on, its time is noted by no worker.
+    const elapsedBeforeMs = Number((await crawls.get(id))?.info.get("elapsed") ?? 0);
     const states = resumed && outbox.states.size > 0 ? outbox.states : null;
     const files = openSinks(spec, states, sharedLines(), input.items);
     const given = await openOwnSinks(input.sinks, { id: `crawl-${id}`, clock, durable: null });
@@ -113,6 +115,7 @@ export async function openShared(
       await link.script("control", [link.tag, `${link.tag}:${id}`], ["", "0", "reopen", ""]);
       await frontier.setPageLimit(spec.limits.pages);
     }
+    const time = noteTime(crawls, id, clock, elapsedBeforeMs);
     const drain = startDrain({ outbox, clock, hooks, strict: spec.durability === "strict" });
 
     return {
@@ -120,6 +123,7 @@ export async function openShared(
         ...frontier,
         seed: frontier.seed,
         async [Symbol.asyncDispose]() {
+          time.close();
           await drain.end().catch(() => undefined); // told by `finish`, or by the failure that led here
           await frontier[Symbol.asyncDispose]();
           await outbox[Symbol.asyncDispose]();
@@ -137,6 +141,7 @@ export async function openShared(
       elapsedBeforeMs,
       resumed,
       async finish(end) {
+        time.close();
         await drain.end();
         await crawls.note(id, { elapsed: String(Math.round(end.elapsedMs)), finished: end.reason });
         return end.over ? null : `crawl ${id}`;

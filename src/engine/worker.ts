@@ -1,6 +1,7 @@
 /** A worker's part in a crawl that others created: the loop alone, without seeds, outputs and an end of its own. */
 import type { StopMode } from "../core/events.ts";
 import type { ValueChange } from "../core/frontier.ts";
+import { limitReached, spentOf } from "../rules/limits.ts";
 import { RUN_STOP, type StopAsked } from "../rules/values.ts";
 import type { Parts } from "./parts.ts";
 import { CONTROL, type LoopView, startLoop } from "./run.ts";
@@ -28,6 +29,8 @@ export interface WorkerOptions {
   readonly once: boolean;
   /** False: it is told of values that change elsewhere (`apply`); else it looks for them now and then. */
   readonly watches?: boolean;
+  /** Ms for which the crawl has been worked on; null: who created it looks after its limits. Absent: somebody always does. */
+  readonly elapsedMs?: () => Promise<number | null>;
 }
 
 export async function startWorker(parts: Parts, options: WorkerOptions): Promise<WorkerRun> {
@@ -58,18 +61,39 @@ export async function startWorker(parts: Parts, options: WorkerOptions): Promise
     },
   });
 
+  const learns = scraping !== null && options.watches !== false;
+  const { limits } = parts.spec;
+  const limited = options.elapsedMs !== undefined && [limits.bytes, limits.errors, limits.items, limits.time].some((limit) => limit !== null);
+
+  /** Why it ends is seen anew by who creates its outputs, from the same counters. */
+  async function heedLimits(): Promise<void> {
+    const elapsedMs = (await options.elapsedMs?.()) ?? null;
+    if (elapsedMs === null) return;
+    const { tally, control } = await frontier.counts();
+    if (control === "drain" || control === "now") return;
+    const reason = limitReached(limits, spentOf(tally), elapsedMs);
+    if (reason === null) return;
+    parts.log("info", "a limit of the crawl is reached, and who created it is away: it is stopped", { limit: reason });
+    await stop("flight");
+  }
+
+  async function look(): Promise<void> {
+    if (learns) values.refresh(await frontier.values());
+    if (limited) await heedLimits();
+  }
+
   let timer: { cancel(): void } | null = null;
   let over = false;
   function watch(): void {
-    if (over || scraping === null || options.watches === false) return;
+    if (over || !(learns || limited)) return;
     // A store that is away is the loop's affair.
-    const look = () =>
-      frontier
-        .values()
-        .then(values.refresh)
-        .catch(() => undefined)
-        .then(watch);
-    timer = parts.clock.after(WATCH_MS, () => void look());
+    timer = parts.clock.after(
+      WATCH_MS,
+      () =>
+        void look()
+          .catch(() => undefined)
+          .then(watch),
+    );
   }
   watch();
 

@@ -23,7 +23,7 @@ export interface Crawls {
   create(info: Readonly<Record<string, string>>): Promise<number>;
   /** Null: there is none (any more). */
   get(id: number): Promise<StoredCrawl | null>;
-  /** Changes texts of the crawl; null takes one away. */
+  /** Changes texts of the crawl; null takes one away. Of one that is gone nothing is kept. */
   note(id: number, changes: Readonly<Record<string, string | null>>): Promise<void>;
   /** Crawls that have work, oldest first: those that workers look at. */
   live(): Promise<readonly number[]>;
@@ -119,6 +119,7 @@ export function createCrawls(link: Link): Crawls {
     },
     get,
     async note(id, changes) {
+      if ((await link.command("EXISTS", keyOf(id, "info"))) !== 1) return;
       const kept = Object.entries(changes).flatMap(([name, value]) => (value === null ? [] : [name, value]));
       const gone = Object.entries(changes).flatMap(([name, value]) => (value === null ? [name] : []));
       if (kept.length > 0) await link.command("HSET", keyOf(id, "info"), ...kept);
