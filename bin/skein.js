@@ -7,7 +7,7 @@ if (major < 24) {
       process.version +
       " (" +
       process.execPath +
-      ").\nNext step: in a checkout run `npm ci`, then `npx skein …`, which brings its own Node; elsewhere install Node 24 from https://nodejs.org/.\n",
+      ").\nNext step: in a checkout run `npm ci`, then `npx skein …`, which brings its own Node; elsewhere `npm install node@24` in your folder does so for it, or install Node 24 from https://nodejs.org/.\n",
   );
   process.exitCode = 2;
 } else {

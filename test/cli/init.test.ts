@@ -1,7 +1,7 @@
 /** `skein init`: what it writes works as it stands. */
 import assert from "node:assert/strict";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import test from "node:test";
 import { pathToFileURL } from "node:url";
 import { main } from "../../src/cli/main.ts";
@@ -27,7 +27,10 @@ test("the files of a new scraper crawl, and its test passes", async () => {
   await using folder = await temporaryFolder();
   const { status, err } = await init(folder.path, "shop", "--url", `${served.origin}/`);
   assert.equal(status, 0, err);
-  assert.match(err, /^wrote shop\/package\.json\n.*\nnext: cd shop && npx skein fetch .* -s scraper\.ts, then npx skein crawl\n$/s);
+  assert.match(
+    err,
+    /^wrote shop\/package\.json\n.*\nnext: cd shop && npm install \S+ (?:node@24 )?&& npx skein fetch .* -s scraper\.ts, then npx skein crawl\n$/s,
+  );
   const shop = join(folder.path, "shop");
   const ended = await run(process.execPath, ["--input-type=module", "-e", program, "crawl", "--parse-workers", "0"], shop);
   assert.equal(ended.code, 0, ended.stderr);
@@ -44,6 +47,15 @@ registerHooks({ resolve: (name, context, next) => name === "skein/testing" ? nex
   );
   const tested = await run(process.execPath, ["--import", "./skein.mjs", "--test"], shop);
   assert.equal(tested.code, 0, tested.stdout);
+});
+
+test("the hint installs the package only where it is not found", async () => {
+  await using folder = await temporaryFolder();
+  const { err } = await init(folder.path);
+  const [, path = ""] = /^next: npm install (\S+) (?:node@24 )?&& npx skein fetch/m.exec(err) ?? [];
+  assert.equal(realpathSync(resolve(realpathSync(folder.path), path)), realpathSync(root));
+  mkdirSync(join(folder.path, "shop/node_modules/skein"), { recursive: true });
+  assert.match((await init(folder.path, "shop")).err, /^next: cd shop && npx skein fetch/m);
 });
 
 test("what is there already is left alone, and wrong usage has status 2", async () => {

@@ -1,6 +1,6 @@
 /** `skein init`: the files that a scraper starts from, each of them working as it stands. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
 import { CrawlError } from "../../core/errors.ts";
 import { parseUrl } from "../../rules/url.ts";
 import { VERSION } from "../../version.ts";
@@ -18,7 +18,7 @@ test of one of them, and skein.config.ts with the options of the crawl. Files th
 
 Examples:
   skein init shop --url https://example.com/
-  cd shop && skein crawl
+  cd shop && npx skein crawl
 `,
   own: [cliFlag("url", { value: "URL", allowed: "an http:// or https:// URL", description: "Where the crawl starts. [https://example.com/]" })],
   shared: [],
@@ -118,6 +118,27 @@ export async function initCommand(argv: readonly string[], io: Io): Promise<numb
     io.stderr.write(`wrote ${shown}\n`);
     written++;
   }
-  if (written > 0) io.stderr.write(`next: ${dir === "." ? "" : `cd ${dir} && `}npx skein fetch ${url} -s scraper.ts, then npx skein crawl\n`);
+  const enter = dir === "." ? "" : `cd ${dir} && `;
+  if (written > 0) io.stderr.write(`next: ${enter}${installing(folder)}npx skein fetch ${url} -s scraper.ts, then npx skein crawl\n`);
   return EXIT.ok;
 }
+
+/**
+ * What makes `npx skein` and `import "skein"` work in the folder: nothing where the package is found from there already. A Node that a package brought
+ * (`node_modules/node`) is not that of the folder, whose own may be older.
+ */
+function installing(folder: string): string {
+  const above = (path: string): readonly string[] => (dirname(path) === path ? [path] : [path, ...above(dirname(path))]);
+  const isPackage = (path: string) => existsSync(join(path, "bin/skein.js")) && existsSync(join(path, "package.json"));
+  const real = (path: string) => (existsSync(path) ? realpathSync(path) : path);
+  const parents = above(real(folder));
+  if (parents.some((parent) => isPackage(parent) || existsSync(join(parent, "node_modules/skein")))) return "";
+  const own = above(import.meta.dirname).find(isPackage);
+  if (own === undefined) return "";
+  // Installed somewhere else: then npm finds it for this folder too, by the package.json that was written.
+  if (own.split(sep).includes("node_modules")) return "npm install && ";
+  const node = process.execPath.includes(`${sep}node_modules${sep}`) ? " node@24" : "";
+  return `npm install ${quoted(relative(real(folder), real(own)))}${node} && `;
+}
+
+const quoted = (path: string): string => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
