@@ -44,6 +44,8 @@ export const STATE_FLAG: Flag = cliFlag("state", {
 });
 /** A crawl is put into a store; everybody else finds it there. */
 const STORE_WORDS = "The store that crawls live in (skein crawl --store URL); SKEIN_STORE names it too.";
+/** Where --refuse-private is not offered, since it always holds. */
+const ALLOW_WORDS = "Host, address or CIDR block that jobs may reach although it is not public (repeatable).";
 const HELP_FLAG: Flag = cliFlag("help", { short: "h", description: "This text." });
 
 function tableOf(verb: Verb): readonly Flag[] {
@@ -52,6 +54,7 @@ function tableOf(verb: Verb): readonly Flag[] {
     const flag = all.find((known) => known.name === name && known.node !== null);
     if (flag === undefined) throw new CrawlError("internal", `skein ${verb.name} takes an option that does not exist: ${name}`);
     if (name === "store") return { ...flag, description: STORE_WORDS };
+    if (name === "allow-address" && verb.name === "serve") return { ...flag, description: ALLOW_WORDS };
     const fallback = verb.defaults?.[name];
     return fallback === undefined || flag.node === null ? flag : { ...flag, node: { ...flag.node, fallback } };
   });
