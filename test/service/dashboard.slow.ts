@@ -104,6 +104,14 @@ async function full(bench: DashboardBench): Promise<number> {
   return id;
 }
 
+/** In the page: a row of tabs that is wider than the screen is scrolled to the one that is open. */
+const openTabIsShown = `(() => {
+  const tab = document.querySelector(".tabs [aria-current]");
+  if (tab === null) return true;
+  const [inner, outer] = [tab.getBoundingClientRect(), tab.parentElement.getBoundingClientRect()];
+  return inner.left >= outer.left - 1 && inner.right <= outer.right + 1;
+})()`;
+
 describe("the dashboard", { skip: executablePath === undefined ? "chromium is not on PATH" : false, concurrency: 2 }, () => {
   before(async () => {
     browser = await chromium.launch({ executablePath: executablePath ?? "", args: ["--no-sandbox", "--disable-gpu"] });
@@ -396,6 +404,7 @@ describe("the dashboard", { skip: executablePath === undefined ? "chromium is no
         await page.locator("main").filter({ hasNotText: "Loading" }).waitFor();
         if (path === "new") await page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })");
         assert.deepEqual(await faults(page), [], `#/${path}`);
+        assert.equal(await page.evaluate(openTabIsShown), true, `#/${path}: the tab that is open`);
       }
       assert.deepEqual(complaints, []);
     });

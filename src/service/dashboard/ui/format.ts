@@ -54,7 +54,12 @@ const REASON_WORDS: Readonly<Record<string, string>> = {
   interrupted: "It was stopped early; what was found stays.",
   failed: "It failed.",
 };
-export const reasonWords = ({ finishReason }: Job): string | null => (finishReason === null ? null : (REASON_WORDS[finishReason] ?? finishReason));
+export function reasonWords({ finishReason, state }: Pick<Job, "finishReason" | "state">): string | null {
+  if (finishReason === null) return null;
+  // Who stops a job ends it by the same rule as a condition of its options; only the state tells them apart.
+  if (state === "stopped") return "It was stopped.";
+  return REASON_WORDS[finishReason] ?? finishReason;
+}
 
 const BOTTLENECK_WORDS: Readonly<Record<string, string>> = {
   concurrency: "concurrency of the crawl",

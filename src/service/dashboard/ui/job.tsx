@@ -1,5 +1,5 @@
 /** A job's page: its state and what can be done with it on top, everything else under tabs. */
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { Controls } from "./controls.tsx";
 import { ExplainTab } from "./explain.tsx";
 import { capital, count, reasonWords } from "./format.ts";
@@ -40,7 +40,7 @@ function Course({ job }: { readonly job: Job }) {
         </>
       )}
       . {reason}
-      {job.detail !== null && ` ${job.state === "failed" ? capital(job.detail) : `Reason given: ${job.detail}`}`}
+      {job.detail !== null && job.detail !== job.state && ` ${job.state === "failed" ? capital(job.detail) : `Reason given: ${job.detail}`}`}
     </p>
   );
 }
@@ -52,6 +52,13 @@ export function JobPage({ id, tab, query }: { readonly id: number; readonly tab:
   useEffect(() => {
     document.title = `${label === "Overview" ? "" : `${label} · `}Job ${id} · Skein`;
   }, [id, label]);
+  const tabs = useRef<HTMLElement>(null);
+  const known = job !== null;
+  // On a narrow screen the tabs scroll; the one that is open is not left out of sight.
+  useEffect(() => {
+    const current = known ? tabs.current?.querySelector("[aria-current]") : null;
+    current?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [known, label]);
   if (job === null)
     return (
       <>
@@ -81,7 +88,7 @@ export function JobPage({ id, tab, query }: { readonly id: number; readonly tab:
         </Notice>
       )}
       {problem !== null && <Notice kind="bad">{capital(problem)}.</Notice>}
-      <nav class="tabs" aria-label={`Job ${id}`}>
+      <nav class="tabs" ref={tabs} aria-label={`Job ${id}`}>
         {TABS.map(([name, text]) => (
           <a key={name} href={hrefOf(`jobs/${id}${name === "overview" ? "" : `/${name}`}`)} {...(label === text ? { "aria-current": "page" as const } : {})}>
             {text}
