@@ -1,6 +1,6 @@
 /** A data directory whose jobs have begun elsewhere, and one that an earlier version wrote. No store is reached for. */
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -26,6 +26,13 @@ function withJob(): string {
   book.close();
   return dir;
 }
+
+test("a file in the place of the directory is said to be one", () => {
+  const file = join(mkdtempSync(join(root, "d-")), "file");
+  writeFileSync(file, "");
+  assert.throws(() => openBook(file), { code: "state-unwritable", message: /cannot use the data directory .*file: a file stands there/ });
+  assert.throws(() => openBook(join(file, "jobs")), { code: "state-unwritable", message: /a file stands there/ });
+});
 
 test("jobs that have begun in a store are not begun anew without one", async () => {
   const dir = withJob();

@@ -108,7 +108,8 @@ function checkFolder(dir: string): void {
     makeFolder(dir);
     names = readdirSync(dir);
   } catch (error) {
-    throw unusable(dir, reasonOf(error), error);
+    const isFile = error instanceof Error && "code" in error && (error.code === "EEXIST" || error.code === "ENOTDIR");
+    throw unusable(dir, isFile ? "a file stands there. Name a directory" : reasonOf(error), error);
   }
   if (names.includes(BOOK_FILE)) return;
   const stranger = names.find((name) => !OURS.test(name));
