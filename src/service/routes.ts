@@ -70,7 +70,7 @@ const uploadProblems = {
 const THREE_CALLS: readonly Route[] = [
   {
     ...{ method: "POST", path: "/", operation: "submit", group: "three calls" },
-    summary: "Starts a job that crawls the URLs and what they link to, on any host, and collects images.",
+    summary: "Starts a job that crawls the URLs and the pages they link to (one link, on any host), and collects images.",
     parameters: [idempotency],
     body: { required: true, content: upload },
     answers: { 200: { description: "The job.", content: json(ref("SimpleJob")) }, ...uploadProblems },
