@@ -1,6 +1,6 @@
 /** Commands that look at a crawl on a real Redis, and take its results out: status, explain, export, doctor. needs: redis-server */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -54,13 +54,15 @@ test("another process exports what the creator left, killed and gone on with; to
   const creator = folder();
   const asks = server.arrivals.length;
   await createAndDie(server.origin, store, creator, () => server.arrivals.length - asks);
-  const helper = worker(store, "6s");
   const elsewhere = folder();
   const exporting = ["export", "--store", store, "--job", "1", "--follow", "-o", FILES[0], "--skipped", FILES[1], "--links", FILES[2]];
   // While the dead one's hold lasts nobody else may write; it was of this machine, so that its end is waited for.
-  const killed = await runCommand(exporting, elsewhere, 17_000);
+  // No worker is there yet: the crawl cannot end before the kill.
+  const begun = () => existsSync(join(elsewhere, FILES[0])) && statSync(join(elsewhere, FILES[0])).size > 0;
+  const killed = await runCommand(exporting, elsewhere, begun);
   assert.equal(killed.code, null, killed.stderr);
   assert.match(killed.stderr, /the last writer has died/);
+  const helper = worker(store, "6s");
   const whole = await skein(exporting, elsewhere);
   assert.equal(whole.code, 0, whole.stderr);
   assert.match(whole.stderr, /written before, and no more in the store: pages\.jsonl \(\d+ records\)/);
