@@ -165,7 +165,7 @@ function answerOf(created: Created) {
       if (created.what === "urls") throw new HttpProblem({ status: 413, detail: `a job takes at most ${created.limit} URLs`, close: true });
       throw new HttpProblem({
         status: 429,
-        detail: `there are ${created.limit} jobs already that have not ended, the most that this service takes: try again once one has, or cancel one`,
+        detail: `as many jobs as this service takes (${created.limit}) have not ended: try again once one has, or cancel one`,
         headers: { "retry-after": JOBS_RETRY_AFTER },
         close: true,
       });
