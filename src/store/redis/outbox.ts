@@ -72,7 +72,7 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
   }
 
   let connection = link.connections;
-  const [owned, at, saved, again] = await run("own", options.heirOf ?? "");
+  const [owned, at, saved, again, predecessor] = await run("own", options.heirOf ?? "");
   if (owned !== 1) throw await heldError();
   let cursor = String(at);
   const from = cursor;
@@ -87,22 +87,28 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
 
   const crashed = ({ entry, host, priority, depth, crashes }: CrashPacket): Output => options.crashed(readEntry(entry, host, priority, depth).request, crashes);
 
+  const undone = (): CrawlError =>
+    new CrawlError(
+      "store-unreachable",
+      `the store at ${link.address.shown} lost its last moments and is where it was before this process began: the same command again goes on from there`,
+    );
+
+  /** Somebody else owns it: who came later, or, on a server that lost its last moments, who was there before. */
+  async function notOwner(where: string, by: string): Promise<CrawlError> {
+    return by === String(predecessor) || isBefore(where, from) ? undone() : heldError();
+  }
+
   /** Answers where the server's last checkpoint is. */
   async function keep(): Promise<string> {
-    const [kept, where] = await run("keep");
-    if (kept !== 1) throw await heldError();
+    const [kept, where, by] = await run("keep");
+    if (kept !== 1) throw await notOwner(String(where), String(by));
     return String(where);
   }
 
   /** What was taken since the server was last known to have everything may be done again. */
   function suspectSince(cursorThere: string): void {
     // What an owner before this one took is not known here; its files are taken back by whoever opens them anew.
-    if (isBefore(cursorThere, from)) {
-      throw new CrawlError(
-        "store-unreachable",
-        `the store at ${link.address.shown} lost its last moments and is where it was before this process began: the same command again goes on from there`,
-      );
-    }
+    if (isBefore(cursorThere, from)) throw undone();
     stored = cursorThere;
     const lost = new Set([...suspects, ...repeats.after(isBefore(stored, before) ? stored : before)]);
     suspects = [...lost];
@@ -125,8 +131,8 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
       return ["", "0", "save", token, leaseMs, to, JSON.stringify(Object.fromEntries(now)), stored, ...suspects];
     };
     for (;;) {
-      const [kept, where] = (await link.script("checkpoint", keys, args)) as unknown[]; // checkpoint.lua
-      if (kept === 0) throw await heldError();
+      const [kept, where, by] = (await link.script("checkpoint", keys, args)) as unknown[]; // checkpoint.lua
+      if (kept === 0) throw await notOwner(String(where), String(by));
       if (kept === 1) break;
       // It is not where it was left: it lost a checkpoint, and what that covered.
       suspectSince(String(where));

@@ -168,6 +168,18 @@ test("a drain that followed another one does not go on when the server is back w
   assert.deepEqual(written.toSorted(), ["http://a.test/1", "http://a.test/2"]);
 });
 
+test("a drain is told apart from one that was there before, when the server is back in its time", { skip: skipRedis }, async (t) => {
+  const { moment, link: to, id } = await bench(t);
+  await openOutbox(to, id, { crashed: crashedOutput, heirOf: "job" });
+  const back = moment();
+  const second = await openOutbox(to, id, { crashed: crashedOutput, heirOf: "job" });
+  await back();
+  await assert.rejects(second.keep(), { code: "store-unreachable", message: /the same command again goes on from there/ });
+  const third = await openOutbox(to, id, { crashed: crashedOutput, heirOf: "job" });
+  await third.keep();
+  await assert.rejects(second.keep(), { code: "state-held" });
+});
+
 test("a drain whose hold has run out goes on as long as nobody else came, and not once somebody has", { skip: skipRedis }, async (t) => {
   const { frontier, link: to, id } = await bench(t);
   await frontier.add([link(frontier, "http://a.test/1")]);
