@@ -189,8 +189,10 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
 
   /** What was written before is whole: it goes on from there, unless it was paused or came to an end meanwhile. */
   function startAgain(id: number): void {
+    // The book is closed with the service, and this may come after it.
+    if (closing) return;
     const row = book.get(id);
-    if (closing || row === null || live.has(id) || (row.state !== "running" && row.state !== "stopping")) return;
+    if (row === null || live.has(id) || (row.state !== "running" && row.state !== "stopping")) return;
     try {
       start(row);
     } catch (error) {
@@ -233,7 +235,9 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
     } catch (error) {
       // A full disk, most likely. Its state says how it ended, should this process die first.
       log("error", "the end of a job cannot be noted", { job: id, why: wordsOf(error) });
-      if (!closing) clock.after(AGAIN_MS, () => conclude(id, ending, sizes));
+      clock.after(AGAIN_MS, () => {
+        if (!closing) conclude(id, ending, sizes);
+      });
       return;
     }
     pump();
