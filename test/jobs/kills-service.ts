@@ -250,7 +250,7 @@ export interface Arena extends AsyncDisposable {
 }
 
 /** One site, and the results of the undisturbed jobs on it. `command`: what is run before `serve …`. */
-export async function openArena(command: readonly string[] = [join(root, "src/cli/main.ts")]): Promise<Arena> {
+export async function openArena(command: readonly string[] = [join(root, "bin/skein.js")]): Promise<Arena> {
   const quick = jobsSite(PAGES);
   const slow: typeof quick = async (incoming, outgoing) => {
     await pause(SITE_MS);
