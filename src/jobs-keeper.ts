@@ -252,7 +252,9 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
     hub.end();
     hubs.delete(row.id);
     seen.delete(row.id);
-    log("info", "job ended", { job: row.id, state: how.state });
+    const { pages = 0, failed = 0 } = more.counts ?? {};
+    if (how.state === "completed" && pages === 0 && failed > 0) log("warn", "job ended, and no page could be fetched", { job: row.id, failed });
+    else log("info", "job ended", { job: row.id, state: how.state });
     return after;
   }
 

@@ -54,8 +54,13 @@ const REASON_WORDS: Readonly<Record<string, string>> = {
   interrupted: "It was stopped early; what was found stays.",
   failed: "It failed.",
 };
-export function reasonWords({ finishReason, state }: Pick<Job, "finishReason" | "state">): string | null {
+export function reasonWords({
+  finishReason,
+  state,
+  counts,
+}: Pick<Job, "finishReason" | "state"> & { readonly counts: Pick<Job["counts"], "pages" | "failed"> }) {
   if (finishReason === null) return null;
+  if (finishReason === "finished" && counts.pages === 0 && counts.failed > 0) return "No page could be fetched: the reasons stand with the pages below.";
   // Who stops a job ends it by the same rule as a condition of its options; only the state tells them apart.
   if (state === "stopped") return "It was stopped.";
   return REASON_WORDS[finishReason] ?? finishReason;
