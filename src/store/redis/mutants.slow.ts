@@ -7,6 +7,7 @@ import type { Link } from "./connect.ts";
 import { scanInvariants } from "./doctor.ts";
 import { type ScriptName, scriptNames, scriptOf } from "./scripts.ts";
 import { skipRedis, startServer, type TestServer } from "./server-for-tests.ts";
+import { checkUndoneClaim } from "./undone-for-tests.ts";
 
 let server: TestServer;
 before(async () => {
@@ -14,8 +15,16 @@ before(async () => {
 });
 after(() => server?.stop());
 
-/** What is wrong, which rules' cases are to find it, the text and what stands in its place. */
-const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from: string, to: string])[] = [
+/** What is wrong, which rules' cases are to find it, the text and what stands in its place; of some there is a second one. */
+const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from: string, to: string, from2?: string, to2?: string])[] = [
+  [
+    "a page is acknowledged before its links are there",
+    ["I5"],
+    "addGroups(6, groups, true, function()",
+    "local doubt = (function()",
+    "flushLevels()\ncompleteIfOver()\nflush()\nreturn { answers,",
+    "flushLevels()\ncompleteIfOver()\naddGroups(6, groups, true, doubt)\nflushLevels()\nflush()\nreturn { answers,",
+  ],
   ["a slot is given back twice", ["progress"], "if e.bits >= 2 then return end", ""],
   ["a token settles twice", ["I3"], "callMany('HDEL', L, ended)", ""],
   [
@@ -51,13 +60,18 @@ function mutated(link: Link, edit: (text: string) => string): Link {
   };
 }
 
-for (const [what, rules, from, to] of MUTANTS) {
+for (const [what, rules, from, to, from2 = null, to2 = ""] of MUTANTS) {
   test(`a case finds it: ${what}`, { skip: skipRedis }, async () => {
     const holds = (name: ScriptName): boolean => scriptOf(name).text.includes(from);
     assert.ok(scriptNames.some(holds), "the text is there to be changed");
+    assert.ok(from2 === null || scriptNames.some((name) => scriptOf(name).text.includes(from2)), "the other text is there as well");
     let found = false;
     for (const one of frontierCases.filter(({ rule }) => rules.includes(rule))) {
-      const wrap = (link: Link): Link => mutated(link, (text) => text.replace(from, () => to));
+      const wrap = (link: Link): Link =>
+        mutated(link, (text) => {
+          const once = text.replace(from, () => to);
+          return from2 === null ? once : once.replace(from2, () => to2);
+        });
       const bench = await openRedisBench(server.url, { ...caseConfig, ...one.config }, { wrap, waitMs: 300 });
       try {
         const { restart: _, ...shown } = bench;
@@ -72,3 +86,10 @@ for (const [what, rules, from, to] of MUTANTS) {
     assert.ok(found, "no case noticed");
   });
 }
+
+test("a case finds it: tokens are counted by the server", { skip: skipRedis }, async (t) => {
+  const [from, to] = ["nonce .. format('%03d', given)", "'c' .. format('%d', get('tokens'))"];
+  assert.ok(scriptOf("claim").text.includes(from), "the text is there to be changed");
+  const counted = (link: Link): Link => mutated(link, (text) => text.replace(`local token = ${from}`, () => `bump('tokens', 1)\n  local token = ${to}`));
+  await assert.rejects(checkUndoneClaim(t, counted), { code: "ERR_ASSERTION", message: /applied/ });
+});

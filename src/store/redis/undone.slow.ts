@@ -1,56 +1,13 @@
 /** A server that lost its last moments, as a power cut does: what they held is done again, also what only one process could tell it. */
 import assert from "node:assert/strict";
-import { readdirSync, statSync, truncateSync } from "node:fs";
-import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import type { Frontier, Lease } from "../../core/frontier.ts";
-import { silentLog } from "../../core/log.ts";
-import type { CrawlRequest } from "../../core/request.ts";
-import { makeRequest } from "../../rules/admit.ts";
-import { crashedOutput, outputFor, settledAs } from "../../testing/frontier/bench.ts";
-import { caseConfig } from "../../testing/frontier-cases.ts";
-import { connectRedis } from "./connect.ts";
+import { test } from "node:test";
+import type { Frontier } from "../../core/frontier.ts";
+import { crashedOutput } from "../../testing/frontier/bench.ts";
 import { createCrawls } from "./crawls.ts";
 import { scanInvariants } from "./doctor.ts";
-import { openRedisFrontier } from "./frontier.ts";
 import { openOutbox } from "./outbox.ts";
-import { skipRedis, startServer } from "./server-for-tests.ts";
-
-/** A crawl on a server of its own that can be taken back to a moment. */
-async function bench(t: TestContext) {
-  const server = await startServer(["--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]);
-  const link = await connectRedis(server.url, { log: silentLog });
-  t.after(async () => {
-    await link.close();
-    await server.stop();
-  });
-  const id = await createCrawls(link).create({});
-  const frontier = await openRedisFrontier({ ...caseConfig, leaseMs: 60_000 }, { link, id });
-  // The rewrite that the first connection asks for.
-  while (!/aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0/.test(String(await link.command("INFO", "persistence"))));
-  const folder = join(server.dir, "appendonlydir");
-  const file = (): string => join(folder, readdirSync(folder).find((name) => name.endsWith(".incr.aof")) ?? "");
-  return {
-    link,
-    id,
-    frontier,
-    /** Answers what takes the server back to now; `meanwhile` happens while it is down. */
-    moment(): (meanwhile?: () => void) => Promise<void> {
-      const path = file();
-      const { size } = statSync(path);
-      return async (meanwhile) => {
-        await server.kill();
-        truncateSync(path, size);
-        meanwhile?.();
-        await server.start();
-      };
-    },
-  };
-}
-
-const link = (frontier: Frontier, url: string): CrawlRequest => makeRequest(url, frontier.seed, { hop: "link", depth: 1, referrer: null });
-const done = (frontier: Frontier, lease: Lease, links: readonly CrawlRequest[] = []) =>
-  frontier.settle([settledAs(lease, { kind: "done", counted: true, output: outputFor(lease.request.url) })], links);
+import { skipRedis } from "./server-for-tests.ts";
+import { bench, checkUndoneClaim, done, link } from "./undone-for-tests.ts";
 
 /** Works until nothing is left; answers the URLs. */
 async function finish(frontier: Frontier): Promise<string[]> {
@@ -74,6 +31,8 @@ test("seeds that a power cut undid are told again, and so is that they are compl
   assert.deepEqual(await finish(frontier), ["http://a.test/1", "http://a.test/2"]);
   assert.deepEqual((await scanInvariants(to, id)).faults, []);
 });
+
+test("the token of a claim that a power cut undid is nobody's", { skip: skipRedis }, (t) => checkUndoneClaim(t));
 
 test("links that a worker leaves out, since the store had them, are sent to a store that has them no more", { skip: skipRedis }, async (t) => {
   const { frontier, moment, link: to, id } = await bench(t);
