@@ -1,4 +1,4 @@
-/** What `skein status` makes of counters; on real directories it is tested in state.test.ts. */
+/** What `skein status` makes of counters; on real directories it is tested in state.slow.ts. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { statusLines } from "../../src/cli/commands/status.ts";

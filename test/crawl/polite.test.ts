@@ -7,7 +7,7 @@ import { type Arrival, html, serve, tree } from "./served.ts";
 const byHost = (arrivals: readonly Arrival[]) => Map.groupBy(arrivals, ({ host }) => host);
 
 /** A gap is measured where requests arrive: a busy machine may hold up the first of two, and so shorten it. A host that is not spared at all is still told. */
-const SLACK_MS = 120;
+const SLACK_MS = 200;
 
 test("20 hosts with a delay are crawled side by side and none is hurried, robots.txt included", async () => {
   const addresses = Array.from({ length: 20 }, (_, i) => `127.0.1.${i + 1}`);
@@ -17,7 +17,7 @@ test("20 hosts with a delay are crawled side by side and none is hurried, robots
     else html(response, request.url === "/" ? `<a href="/a">a</a><a href="/moved">m</a><a href="/no/x">x</a>` : "<p>leaf");
   }, addresses);
   const seeds = addresses.map((address) => `http://${address}:${server.port}/`);
-  const delay = 300;
+  const delay = 400;
   const run = crawl({ seeds, perHost: { delay } });
   const summary = await run.done;
   const hosts = byHost(server.arrivals);
@@ -59,13 +59,13 @@ test("Crawl-delay holds for every request after robots.txt, and not for other ho
   const addresses = ["127.0.1.1", "127.0.1.2"];
   await using server = await serve((request, response) => {
     const slow = request.headers.host?.startsWith("127.0.1.1:");
-    if (request.url === "/robots.txt") response.writeHead(200, { "content-type": "text/plain" }).end(slow ? "User-agent: *\nCrawl-delay: 0.4\n" : "");
+    if (request.url === "/robots.txt") response.writeHead(200, { "content-type": "text/plain" }).end(slow ? "User-agent: *\nCrawl-delay: 0.5\n" : "");
     else void tree(4)(request, response);
   }, addresses);
   await crawl({ seeds: addresses.map((address) => `http://${address}:${server.port}/`) }).done;
   const slow = server.arrivals.filter(({ host }) => host.startsWith("127.0.1.1:"));
   assert.equal(slow.length, 5);
-  for (let i = 2; i < slow.length; i++) assert.ok(slow[i]!.at - slow[i - 1]!.at >= 400 - SLACK_MS);
+  for (let i = 2; i < slow.length; i++) assert.ok(slow[i]!.at - slow[i - 1]!.at >= 500 - SLACK_MS);
   const quick = server.arrivals.filter(({ host }) => host.startsWith("127.0.1.2:"));
   assert.ok(quick.at(-1)!.at < slow.at(-1)!.at);
 });

@@ -119,17 +119,19 @@ test("F095 F096 a delay holds for each host, hosts run side by side, a chain doe
     const i = Number(request.url?.slice(1) || 0);
     response.writeHead(request.url === "/robots.txt" ? 404 : 200, { "content-type": "text/html" }).end(i < 4 ? `<a href="/${i + 1}">next</a>` : "<p>end");
   }, addresses);
-  const began = performance.now();
   await using unused = await site({});
-  const { records } = await crawled(unused, { seeds: addresses.map((address) => `http://${address}:${server.port}/`), perHost: { delay: 250 } });
+  const { records } = await crawled(unused, { seeds: addresses.map((address) => `http://${address}:${server.port}/`), perHost: { delay: 400 } });
   assert.equal(records.length, 10);
-  for (const address of addresses) {
-    const arrivals = server.arrivals.filter(({ host }) => host.startsWith(`${address}:`));
+  const byHost = addresses.map((address) => server.arrivals.filter(({ host }) => host.startsWith(`${address}:`)));
+  for (const arrivals of byHost) {
     assert.equal(arrivals.length, 6);
+    // Measured where requests arrive: a busy machine may hold up the first of two.
     for (let i = 1; i < arrivals.length; i++)
-      assert.ok(arrivals[i]!.at - arrivals[i - 1]!.at >= 225, `${arrivals[i]!.target} ${arrivals[i]!.at - arrivals[i - 1]!.at}`);
+      assert.ok(arrivals[i]!.at - arrivals[i - 1]!.at >= 200, `${arrivals[i]!.target} ${arrivals[i]!.at - arrivals[i - 1]!.at}`);
+    assert.ok(arrivals[5]!.at - arrivals[0]!.at >= 5 * 400 - 200);
   }
-  assert.ok(performance.now() - began < 2_400, "the hosts waited for one another");
+  const [one, other] = byHost;
+  assert.ok(one![2]!.at < other![3]!.at && other![2]!.at < one![3]!.at, "the hosts waited for one another");
 });
 
 test("F097 a slow host holds no place that another could use", async () => {

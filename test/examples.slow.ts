@@ -67,7 +67,7 @@ const EXPECTED: Readonly<Record<string, { readonly args: readonly string[]; chec
 for (const name of readdirSync(join(root, "examples")).filter((file) => file.endsWith(".ts"))) {
   test(`examples/${name} does what it says`, async () => {
     const expected = EXPECTED[name];
-    assert.ok(expected, `test/examples.test.ts says nothing about ${name}`);
+    assert.ok(expected, `test/examples.slow.ts says nothing about ${name}`);
     await using site = await openDemoSite();
     const result = await run(process.execPath, [join(root, "examples", name), site.url, ...expected.args], root);
     assert.equal(result.code, 0, result.stderr);
