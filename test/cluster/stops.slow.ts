@@ -124,3 +124,31 @@ test("a stop of the kind finish takes no new links: what is queued is done, and 
     assert.equal(sent().filter((at) => at > from).length, 0);
   });
 });
+
+test("workers keep the limits of a crawl whose creator was killed; the same command tells which it was", { skip: skipRedis }, async () => {
+  await using site = await serve(async (request, response) => {
+    await sleep(10);
+    const n = Number(request.url?.slice(1));
+    html(response, [2 * n + 1, 2 * n + 2].map((to) => `<a href="/${to}">${to}</a>`).join(""));
+  });
+  const cwd = mkdtempSync(join(root, "limits-"));
+  const creating = ["crawl", `${site.origin}/0`, "--store", redis.url, "-c", "2", "--delay", "10ms", "--time-limit", "4s", "-o", "pages.jsonl"];
+  const id = ++crawls;
+  const first = startCommand(creating, cwd);
+  const helper = startCommand(["work", "--store", redis.url, "-c", "2", "--allow-address", "127.0.0.1"], cwd);
+  while ((await link.command("HEXISTS", `{skein}:${id}:m`, "seed")) !== 1) await sleep(20);
+  await link.command("HSET", `{skein}:${id}:m`, "lease", 1_000);
+  while (site.arrivals.length < 20) await sleep(20);
+  await first.kill();
+  // Its hold of the outputs is over.
+  await link.command("DEL", `{skein}:${id}:own`);
+  const stopped = async () => String(await link.command("HGET", `{skein}:${id}:m`, "ctl")) === "drain";
+  for (const until = now() + 30_000; !(await stopped()); await sleep(50)) assert.ok(now() < until, "nobody stopped it");
+  assert.match(helper.stderr(), /a limit of the crawl is reached/);
+  const again = startCommand(creating, cwd);
+  assert.equal(await again.ended, 0, again.stderr());
+  assert.match(again.stderr(), /ended by --time-limit 4s: (\d+) pages/);
+  const pages = Number(/ended by --time-limit 4s: (\d+) pages/.exec(again.stderr())?.[1]);
+  assert.equal(readFileSync(join(cwd, "pages.jsonl"), "utf8").split("\n").length - 1, pages);
+  await helper.kill();
+});
