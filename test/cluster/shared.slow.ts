@@ -40,7 +40,7 @@ async function checkEqual(pages: number, wild: (origin: string, cwd: string) => 
 const crawlArgs = (origin: string, ...more: string[]) => ["crawl", origin, "-d", "30", "--store", store(), ...outputs, ...more];
 
 test("a crawl on Redis has the records, skipped URLs and links of one in memory", { skip: skipRedis }, async () => {
-  await checkEqual(120, async (origin, cwd) => {
+  await checkEqual(60, async (origin, cwd) => {
     const { code, stderr } = await runCommand(crawlArgs(origin), cwd, null);
     assert.equal(code, 0, stderr);
     assert.match(stderr, /finished: \d+ pages/);
@@ -100,7 +100,7 @@ test("Redis is killed and comes back, and nothing is lost or doubled", { skip: s
 });
 
 test("a limit is exact with several workers", { skip: skipRedis }, async () => {
-  await using server = await serve(faultySite(300));
+  await using server = await serve(faultySite(120));
   const cwd = folder();
   const helpers = [worker(), worker()];
   const { code, stderr } = await runCommand(crawlArgs(server.origin, "--limit", "37", "-c", "4"), cwd, null);
