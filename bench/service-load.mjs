@@ -141,16 +141,18 @@ async function allJobs() {
 
 const STANDSTILL_MS = 60_000;
 const ENDED = ["completed", "stopped", "failed", "cancelled"];
-/** Resolves with the jobs once all have ended, or nothing has moved for long. */
+/** Resolves with the jobs once all have ended, or nothing has moved for long. It asks for figures, not for lists: those of many thousand jobs would be most of the work. */
 async function untilEnded() {
   let before = "";
   let movedAt = performance.now();
   for (;;) {
-    const found = await allJobs();
-    const now = JSON.stringify([...found.values()].map(({ state, counts }) => [state, counts.completed, counts.inProgress]));
+    const { text } = await call("after", "GET", "/metrics");
+    const states = new Map([...text.matchAll(/^skein_jobs\{state="(\w+)"\} (\d+)/gm)].map(([, state, count]) => [state, Number(count)]));
+    const open = [...states].filter(([state]) => !ENDED.includes(state)).reduce((sum, [, count]) => sum + count, 0);
+    const now = [...text.matchAll(/^skein_(?:jobs|pages_total)\b.*$/gm)].join();
     if (now !== before) movedAt = performance.now();
     before = now;
-    if ([...found.values()].every(({ state }) => ENDED.includes(state)) || performance.now() - movedAt > STANDSTILL_MS) return found;
+    if (open === 0 || performance.now() - movedAt > STANDSTILL_MS) return allJobs();
     await new Promise((later) => setTimeout(later, 500));
   }
 }
