@@ -277,6 +277,8 @@ export function exportJob(input: JobExport): ExportRun {
         over: before.over,
         seedsComplete: before.seedsComplete,
       });
+      // A kill before the first checkpoint must not leave files that nobody is known to have begun.
+      await outbox.note(new Map([...outbox.states, ...writing.checkpoint(false)]));
       const drain = startDrain({ outbox, clock, hooks: writing, strict: false });
       const toTheEnd = follow ? await waitForEnd(link, drain.broken) : (await Promise.race([drain.end(), left.promise])) !== "left";
       await (toTheEnd ? drain.end() : drain.leave());

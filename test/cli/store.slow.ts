@@ -38,9 +38,16 @@ const FILES = ["pages.jsonl", "skipped.jsonl", "links.jsonl"] as const;
 const asked = ["-o", FILES[0], "--skipped", FILES[1], "--links", FILES[2]];
 const crawlOf = (origin: string, ...more: string[]) => ["crawl", origin, "-d", "30", ...asked, ...more];
 
-/** Kills the process that creates the crawl, once some pages are settled. */
+const sizeOf = (path: string): number => (existsSync(path) ? statSync(path).size : 0);
+
+/** Kills the process that creates the crawl, once some pages are settled and the first of them written, a while ago. */
 async function createAndDie(origin: string, store: string, cwd: string, arrivals: () => number): Promise<void> {
-  const { code } = await runCommand(crawlOf(origin, "--store", store, "--delay", "10ms", "-c", "4"), cwd, () => arrivals() > 40);
+  let writtenAt = Number.POSITIVE_INFINITY;
+  const enough = (): boolean => {
+    if (writtenAt === Number.POSITIVE_INFINITY && sizeOf(join(cwd, FILES[0])) > 0) writtenAt = arrivals();
+    return arrivals() > Math.max(40, writtenAt + 15);
+  };
+  const { code } = await runCommand(crawlOf(origin, "--store", store, "--delay", "10ms", "-c", "4"), cwd, enough);
   assert.equal(code, null, "killed");
 }
 
@@ -58,8 +65,7 @@ test("another process exports what the creator left, killed and gone on with; to
   const exporting = ["export", "--store", store, "--job", "1", "--follow", "-o", FILES[0], "--skipped", FILES[1], "--links", FILES[2]];
   // While the dead one's hold lasts nobody else may write; it was of this machine, so that its end is waited for.
   // No worker is there yet: the crawl cannot end before the kill.
-  const begun = () => existsSync(join(elsewhere, FILES[0])) && statSync(join(elsewhere, FILES[0])).size > 0;
-  const killed = await runCommand(exporting, elsewhere, begun);
+  const killed = await runCommand(exporting, elsewhere, () => sizeOf(join(elsewhere, FILES[0])) > 0);
   assert.equal(killed.code, null, killed.stderr);
   assert.match(killed.stderr, /the last writer has died/);
   const helper = worker(store, "6s");

@@ -102,7 +102,7 @@ test("F121 one page that never answers does not keep the job from its end", { ti
       : page(target === "/robots.txt" ? "none" : "page", [], target === "/robots.txt" ? "404 Not Found" : "200 OK");
   });
   await using at = await real({ addresses: LOCAL });
-  const { id } = await at.json("/v1/jobs", JSON.stringify({ seeds: [`${site.origin}/`], timeout: "500ms", retry: { max: 0 } }), "application/json");
+  const { id } = await at.json("/v1/jobs", JSON.stringify({ seeds: [`${site.origin}/`], timeout: "3s", retry: { max: 0 } }), "application/json");
   await at.done(id);
   const { state, counts } = await at.json(`/v1/jobs/${id}`);
   assert.deepEqual([state, counts.pages, counts.failed, counts.completed, counts.inProgress], ["completed", 9, 1, 10, 0]);

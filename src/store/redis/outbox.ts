@@ -24,6 +24,8 @@ export interface Outbox {
   read(most?: number): Promise<OutboxBatch | null>;
   /** Everything up to the cursor is written: one step with the states of the sinks. Rejects with `state-held` once another owner has taken over. */
   checkpoint(cursor: string, states: ReadonlyMap<string, SinkState>): Promise<void>;
+  /** The states of sinks alone: it tells which files are this owner's before anything is written to them. */
+  note(states: ReadonlyMap<string, SinkState>): Promise<void>;
   /** Holds the outbox for another `leaseMs`; as a checkpoint does. */
   keep(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -158,6 +160,7 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
       }
     },
     checkpoint: save,
+    note: (now) => save(stored, now),
     keep: async () => void (await keep()),
     async [Symbol.asyncDispose]() {
       // Untold, its lease runs out.
