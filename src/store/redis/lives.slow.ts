@@ -250,7 +250,14 @@ test("an append-only file whose end is torn off anywhere: the crawl goes on from
   const frontier = await openRedisFrontier({ ...caseConfig, leaseMs: 200 }, { id, link: link_, nowMs: () => (now += 40), pollMs: Infinity });
   // What a step did may be undone: so it is told of the seed once more after each loss.
   let lost = 0;
+  // Redis 7.0 does not start again when it dies while it rewrites a log whose end it had to cut off: that is no power cut which a store could survive by itself.
+  const isRewritten = async (): Promise<boolean> => {
+    const info = String(await link_.command("INFO"));
+    const runId = /run_id:(\w+)/.exec(info)?.[1];
+    return /aof_rewrite_in_progress:0\r\naof_rewrite_scheduled:0/.test(info) && String(await link_.command("GET", "{torn}:run")) === runId;
+  };
   const lose = async (): Promise<void> => {
+    while (!(await isRewritten()));
     await torn.kill();
     const folder = join(torn.dir, "appendonlydir");
     // While a rewrite is on its way there are two: only the end of the newer one can be torn.
