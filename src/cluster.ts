@@ -102,7 +102,7 @@ export async function openShared(
     const { id, say, resumed } = await findCrawl(link, crawls, input);
     const outbox = await openOutbox(link, id, { crashed: hooks.crashed });
     // Held by this process from now on, its time is noted by no worker.
-    const elapsedBeforeMs = Number((await crawls.get(id))?.info.get("elapsed") ?? 0);
+    const elapsedBeforeMs = Number((await crawls.read(id, "elapsed")) ?? 0);
     const states = resumed && outbox.states.size > 0 ? outbox.states : null;
     const files = openSinks(spec, states, sharedLines(), input.items);
     const given = await openOwnSinks(input.sinks, { id: `crawl-${id}`, clock, durable: null });
@@ -112,7 +112,7 @@ export async function openShared(
     const opened = await openRedisFrontier(config, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
     const frontier = pulse.watch(id, opened, () => spec.concurrency);
     if (resumed) {
-      await link.script("control", [link.tag, `${link.tag}:${id}`], ["", "0", "reopen", ""]);
+      await crawls.tell(id, "reopen", "");
       await frontier.setPageLimit(spec.limits.pages);
     }
     const time = noteTime(crawls, id, clock, elapsedBeforeMs);

@@ -41,14 +41,13 @@ export function noteTime(crawls: Crawls, id: number, clock: Clock, beforeMs: num
 
 /** Of a worker, asked now and then. Null: the crawl has somebody who looks after its time and its other limits. */
 export function followTime(link: Link, id: number, clock: Clock): () => Promise<number | null> {
-  const key = `${link.tag}:${id}:info`;
   const crawls = createCrawls(link);
   let known = 0;
   /** What is told, at which moment of this process. */
   let elapsed = 0;
   let at = clock.now();
   return async () => {
-    const [text, owner] = await Promise.all([link.command("HGET", key, "elapsed"), outboxOwner(link, id)]);
+    const [text, owner] = await Promise.all([crawls.read(id, "elapsed"), outboxOwner(link, id)]);
     const now = clock.now();
     const noted = Number(text ?? 0);
     // Whoever exports the outputs does nothing else.

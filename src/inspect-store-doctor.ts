@@ -7,6 +7,7 @@ import type { Link } from "./store/redis/connect.ts";
 import { createCrawls } from "./store/redis/crawls.ts";
 import { scanInvariants } from "./store/redis/doctor.ts";
 import { type Glance, glance, writerOf } from "./store/redis/look.ts";
+import { type ServerFacts, serverFacts } from "./store/redis/server.ts";
 import { listWorkers, type WorkerView } from "./store/redis/workers.ts";
 
 const ok = (name: string, text: string): Check => ({ name, level: "ok", text, next: null });
@@ -23,12 +24,7 @@ const FAULTS_SHOWN = 5;
 const many = (count: number, one: string, more = `${one}s`): string => `${count.toLocaleString("en")} ${count === 1 ? one : more}`;
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: bytes < 1e7 ? 1 : 0 })} MB`;
 
-type Info = ReadonlyMap<string, string>;
-
-async function infoOf(link: Link): Promise<Info> {
-  const lines = String(await link.command("INFO")).split(/\r?\n/);
-  return new Map(lines.filter((line) => line.includes(":")).map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1)]));
-}
+type Info = ServerFacts["info"];
 
 function checkMemory(info: Info): Check {
   const most = Number(info.get("maxmemory") ?? 0);
@@ -63,22 +59,11 @@ function checkDisk(info: Info, snapshots: boolean | null): Check {
   return warn("persistence", "no append-only file: a restart of the server goes back to the last snapshot, if there is one", next);
 }
 
-async function takesSnapshots(link: Link): Promise<boolean | null> {
-  try {
-    const [, rule] = (await link.command("CONFIG", "GET", "save")) as [Buffer?, Buffer?]; // CONFIG GET
-    return rule === undefined ? null : rule.length > 0;
-  } catch {
-    return null; // hosted servers keep CONFIG to themselves
-  }
-}
-
 /** A file that was cut off in the middle of a step is harmless once it is written anew (store/redis/server.ts); connecting asked for that. */
-async function checkRewrite(link: Link, info: Info): Promise<Check[]> {
+function checkRewrite({ info, rewrittenRun }: ServerFacts): Check[] {
   if (info.get("aof_enabled") !== "1") return [];
-  const seen = await link.command("GET", `${link.tag}:run`);
   const next = "redis-cli BGREWRITEAOF, as soon as the server can";
-  if (seen === null || String(seen) !== info.get("run_id"))
-    return [warn("rewrite", "the append-only file was not written anew since the server started", next)];
+  if (rewrittenRun !== info.get("run_id")) return [warn("rewrite", "the append-only file was not written anew since the server started", next)];
   const under = info.get("aof_rewrite_in_progress") === "1" || info.get("aof_rewrite_scheduled") === "1";
   return [ok("rewrite", `the append-only file ${under ? "is being" : "was"} written anew since the server started`)];
 }
@@ -130,13 +115,12 @@ export async function examineStore(url: string): Promise<Check[]> {
   try {
     const ms = Math.round(performance.now() - began);
     const { kind, version } = link.server;
-    const info = await infoOf(link);
-    const [ids, workers, snapshots] = await Promise.all([createCrawls(link).list(CRAWLS_LOOKED_AT), listWorkers(link), takesSnapshots(link)]);
+    const [facts, ids, workers] = await Promise.all([serverFacts(link), createCrawls(link).list(CRAWLS_LOOKED_AT), listWorkers(link)]);
     const checks = [
       ok("store", `${kind === "valkey" ? "Valkey" : "Redis"} ${version} at ${link.address.shown}, connected in ${ms} ms; ${many(ids.length, "crawl")}`),
-      checkMemory(info),
-      checkDisk(info, snapshots),
-      ...(await checkRewrite(link, info)),
+      checkMemory(facts.info),
+      checkDisk(facts.info, facts.snapshots),
+      ...checkRewrite(facts),
       checkWorkers(workers),
     ];
     for (const id of ids) {

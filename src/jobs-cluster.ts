@@ -72,8 +72,6 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
   /** Where the journals of running jobs stand. */
   const taken = new Map<number, ReadonlyMap<string, SinkState>>();
 
-  const control = (crawl: number, ...args: readonly string[]) => link.script("control", [link.tag, `${link.tag}:${crawl}`], ["", "0", ...args]);
-
   async function isOurs(row: JobRow, crawl: number): Promise<boolean> {
     return (await crawls.get(crawl))?.info.get("job") === nameOf(row);
   }
@@ -107,7 +105,7 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
   ): Promise<OpenedStore & { readonly seed: FingerprintSeed }> {
     const { row, dir } = run;
     const id = await crawlOf(run);
-    const elapsedBeforeMs = Number((await crawls.get(id))?.info.get("elapsed") ?? 0);
+    const elapsedBeforeMs = Number((await crawls.read(id, "elapsed")) ?? 0);
     const began = clock.now();
     // Whoever wrote before held the data directory, as this process does now: it is dead.
     const outbox = await openOutbox(link, id, { crashed: hooks.crashed, kind: "serve", heirOf: nameOf(row) });
@@ -222,17 +220,17 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     },
     async holdOpen({ crawl }) {
       if (crawl === null) return true;
-      await ask(() => control(crawl, "seeds", "0"));
+      await ask(() => crawls.tell(crawl, "seeds", "0"));
       return (await ask(() => glance(link, crawl)))?.over === false;
     },
     async halt({ crawl }) {
-      if (crawl !== null) await ask(() => control(crawl, "control", "now"));
+      if (crawl !== null) await ask(() => crawls.tell(crawl, "control", "now"));
     },
     async remove(row) {
       await ask(async () => {
         const crawl = row.crawl ?? (row.startedAt === null ? null : await findByName(row));
         if (crawl === null || !(await isOurs(row, crawl))) return;
-        await control(crawl, "control", "now");
+        await crawls.tell(crawl, "control", "now");
         await crawls.delete(crawl);
       });
     },

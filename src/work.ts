@@ -7,6 +7,7 @@ import { type Clock, realClock } from "./core/clock.ts";
 import type { Logger } from "./core/log.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import { followTime } from "./crawl-time.ts";
+import { noteSeed } from "./engine/feed.ts";
 import { startWorker, type WorkerRun } from "./engine/worker.ts";
 import { type Pulse, startPulse } from "./pulse.ts";
 import { sayRefused } from "./refused-address.ts";
@@ -96,16 +97,16 @@ export function work(options: WorkOptions): WorkRun {
     const parts = assemble(spec, {
       log,
       async joins(config, siteOf) {
-        const frontier = await openRedisFrontier({ ...config, ...SHARED_LEASES }, { link, id, siteOf, onControl: () => undefined });
+        const frontier = await openRedisFrontier({ ...config, ...SHARED_LEASES }, { link, id, siteOf, onControl: () => joined.get(id)?.run.wake() });
         return pulse.watch(id, sayRefused(frontier, id, log), share);
       },
     });
     for (const seed of Array.isArray(spec.seeds) ? spec.seeds : []) {
       const verdict = admitSeed(String(seed), [0, 0, 0, 0], spec.defaultScheme ?? "try-both");
       if (verdict.kind === "bad") continue;
-      parts.admit.scope.addSeed(verdict.request.url);
-      parts.identity.seedHosts.add(verdict.request.host);
-      if (verdict.credentials !== null) parts.identity.auth.set(verdict.request.host, verdict.credentials);
+      const { url, host, rest } = verdict.request;
+      parts.admit.scope.addSeed(url);
+      noteSeed(parts.identity, { url, host, guessed: rest?.fallback !== undefined, credentials: verdict.credentials });
     }
     const run = await startWorker(parts, { concurrency: share, once: options.once, elapsedMs: followTime(link, id, clock) });
     const entry: Joined = { run, over: false };
@@ -115,12 +116,17 @@ export function work(options: WorkOptions): WorkRun {
     run.done.then(
       () => ended(id, entry),
       (error: unknown) => {
-        log("error", "a crawl cannot be worked on", { crawl: id, error: error instanceof Error ? error.message : String(error) });
-        passedOver.add(id);
+        passOver(id, error);
         ended(id, entry);
       },
     );
     if (leaving) run.leave();
+  }
+
+  /** What is wrong with one crawl, such as a scraper that cannot be loaded here, is no reason to leave the others. */
+  function passOver(id: number, error: unknown): void {
+    passedOver.add(id);
+    log("error", "a crawl cannot be worked on", { crawl: id, error: error instanceof Error ? error.message : String(error) });
   }
 
   function ended(id: number, entry: Joined): void {
@@ -145,7 +151,7 @@ export function work(options: WorkOptions): WorkRun {
         for (const id of await book.live()) {
           if (joined.has(id) || passedOver.has(id) || leaving) continue;
           const crawl = await book.get(id);
-          if (crawl !== null && !crawl.completed) await joinCrawl({ link, pulse }, id, crawl.info);
+          if (crawl !== null && !crawl.completed) await joinCrawl({ link, pulse }, id, crawl.info).catch((error: unknown) => passOver(id, error));
         }
         if (options.once && joined.size > 0) break;
         if (active() > 0) idleSince = clock.now();

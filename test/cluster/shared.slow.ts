@@ -1,6 +1,6 @@
 /** Crawls on a real Redis by the real commands: alone, with workers, with workers, creators and the server killed; equal to a crawl in memory. needs: redis-server */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -107,6 +107,22 @@ test("a limit is exact with several workers", { skip: skipRedis }, async () => {
   assert.equal(code, 0, stderr);
   assert.match(stderr, /ended by --limit 37: 37 pages/);
   await Promise.all(helpers);
+});
+
+test("a scraper that one worker cannot load is no reason for it to end", { skip: skipRedis }, async () => {
+  await using server = await serve(faultySite(400));
+  const [cwd, scrapers] = [folder(), folder()];
+  writeFileSync(join(cwd, "shop.mjs"), "export default () => undefined;\n");
+  writeFileSync(join(scrapers, "shop.mjs"), "export default 1;\n");
+  let over = false;
+  const crawl = runCommand(crawlArgs(server.origin, "-s", "shop.mjs", "--delay", "50ms"), cwd, () => over);
+  while (server.arrivals.length < 5) await new Promise((resolve) => setTimeout(resolve, 50));
+  const args = ["work", "--store", store(), "--allow-address", "127.0.0.1", "--exit-when-idle", "1s", "--scrapers", scrapers];
+  const { code, stderr } = await runCommand(args, folder(), null);
+  over = true;
+  await crawl;
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /a crawl cannot be worked on .*shop\.mjs/s);
 });
 
 test("a store that is not there has exit status 5", async () => {

@@ -25,6 +25,10 @@ export interface Crawls {
   get(id: number): Promise<StoredCrawl | null>;
   /** Changes texts of the crawl; null takes one away. Of one that is gone nothing is kept. */
   note(id: number, changes: Readonly<Record<string, string | null>>): Promise<void>;
+  /** One text of it; null: there is none. */
+  read(id: number, name: string): Promise<string | null>;
+  /** Says a word to the crawl without opening its frontier (control.lua): a control state; `reopen`; whether its seeds are complete ("1", "0"). */
+  tell(id: number, what: "control" | "reopen" | "seeds", to: string): Promise<void>;
   /** Crawls that have work, oldest first: those that workers look at. */
   live(): Promise<readonly number[]>;
   /** All, newest first, from below `before`. */
@@ -124,6 +128,13 @@ export function createCrawls(link: Link): Crawls {
       const gone = Object.entries(changes).flatMap(([name, value]) => (value === null ? [name] : []));
       if (kept.length > 0) await link.command("HSET", keyOf(id, "info"), ...kept);
       if (gone.length > 0) await link.command("HDEL", keyOf(id, "info"), ...gone);
+    },
+    async read(id, name) {
+      const value = await link.command("HGET", keyOf(id, "info"), name);
+      return value === null ? null : text(value);
+    },
+    async tell(id, what, to) {
+      await link.script("control", [tag, `${tag}:${id}`], ["", "0", what, to]);
     },
     async live() {
       return ((await link.command("ZRANGE", `${tag}:jobs`, 0, -1)) as Buffer[]).map((id) => Number(text(id))); // ZRANGE

@@ -3,6 +3,7 @@ import type { Redis } from "ioredis";
 import { CrawlError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { RedisAddress } from "./address.ts";
+import type { Link } from "./connect.ts";
 
 export interface ServerView {
   /** `redis` or `valkey`. */
@@ -36,10 +37,10 @@ function refuse(address: RedisAddress, message: string): never {
 }
 
 /** Whether snapshots are taken; null: the server does not say. */
-async function takesSnapshots(client: Redis): Promise<boolean | null> {
+async function takesSnapshots(config: () => Promise<unknown>): Promise<boolean | null> {
   try {
-    const answer = await client.config("GET", "save");
-    return Array.isArray(answer) && answer[1] !== undefined ? answer[1] !== "" : null;
+    const answer = await config();
+    return Array.isArray(answer) && answer[1] !== undefined ? String(answer[1]) !== "" : null;
   } catch {
     // Hosted servers keep CONFIG to themselves.
     return null;
@@ -61,7 +62,7 @@ export async function checkServer(client: Redis, address: RedisAddress, log: Log
   }
   const aof = fields.get("aof_enabled") === "1";
   if (!aof) {
-    const snapshots = await takesSnapshots(client);
+    const snapshots = await takesSnapshots(() => client.config("GET", "save"));
     if (snapshots === false) log("warn", "the store keeps nothing on disk: a restart of Redis loses the crawl; set appendonly yes", { store: address.shown });
     else if (snapshots === true)
       log("warn", "the store keeps snapshots only: a restart of Redis goes back to the last one; set appendonly yes", { store: address.shown });
@@ -108,4 +109,23 @@ export async function checkVersion(client: Redis, address: RedisAddress, tag: st
   const newer = Number(version) > STORE_VERSION ? "a newer" : "another";
   const rest = `(store version ${version}; this one knows ${STORE_VERSION}). Use that version, or another ?prefix=NAME`;
   refuse(address, `holds crawls of ${newer} version of this program under ${tag} ${rest}`);
+}
+
+export interface ServerFacts {
+  /** INFO, by field. */
+  readonly info: ReadonlyMap<string, string>;
+  /** Null: the server does not say. */
+  readonly snapshots: boolean | null;
+  /** The run of the server whose append-only file was last asked to be written anew; null: none. */
+  readonly rewrittenRun: string | null;
+}
+
+/** What a server says of itself now, for doctor. */
+export async function serverFacts(link: Link): Promise<ServerFacts> {
+  const [info, snapshots, run] = await Promise.all([
+    link.command("INFO"),
+    takesSnapshots(() => link.command("CONFIG", "GET", "save")),
+    link.command("GET", `${link.tag}:run`),
+  ]);
+  return { info: fieldsOf(String(info)), snapshots, rewrittenRun: run === null ? null : String(run) };
 }
