@@ -11,7 +11,7 @@ import type { Output } from "./core/records.ts";
 import type { Sink, SinkState } from "./core/sink.ts";
 import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import { startDrain } from "./drain.ts";
-import { crashedOutput } from "./engine/session.ts";
+import { crashedOutput } from "./engine/crashed.ts";
 import type { ExportKind } from "./inspect-export.ts";
 import { connectStore, endOf, exportName, findJob, type OutputFile, outputFiles, serviceJobOf, specOf } from "./inspect-store.ts";
 import { makeSkip } from "./rules/admit.ts";

@@ -2,11 +2,11 @@
 import type { Clock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { StopMode } from "./core/events.ts";
-import type { AddCounts, Frontier, HostTuning, Lease, RobotsState, Settled, Token } from "./core/frontier.ts";
+import { type AddCounts, type Frontier, type HostTuning, type Lease, type RobotsState, returned, type Settled, type Token } from "./core/frontier.ts";
 import type { Once, Output, SkippedRecord, SkipReason } from "./core/records.ts";
 import type { CrawlRequest, FingerprintSeed, HostKey, Origin } from "./core/request.ts";
+import { createKnownLinks, type KnownLinks } from "./rules/known-links.ts";
 import { originOf } from "./rules/url.ts";
-import { createKnownLinks, type KnownLinks } from "./store/redis/known.ts";
 import type { Answer, Batch, Call, FromThread, News } from "./threads-messages.ts";
 
 export interface PortOptions {
@@ -138,7 +138,7 @@ export function createPortFrontier({ seed, allLinks, clock, tell, view }: PortOp
     },
     stop(mode) {
       if (mode === "queue") return;
-      for (const lease of buffer) out.settled.push(returned(lease));
+      for (const { token } of buffer) out.settled.push(returned(token));
       buffer = [];
       soon();
     },
@@ -224,11 +224,6 @@ function emptyBatch() {
 /** Those that were not told yet; the list itself when there is nothing to leave out. */
 function fresh<T>(entries: readonly Once<T>[], isTold: (entry: Once<T>) => boolean): readonly Once<T>[] {
   return entries.some(isTold) ? entries.filter((entry) => !isTold(entry)) : entries;
-}
-
-/** Not begun with: the lease goes back. */
-export function returned({ token }: Pick<Lease, "token">): Settled {
-  return { token, settlement: { kind: "returned" }, sinceStartMs: null, answer: null, host: null, setCookies: null, newSeeds: null, tally: [] };
 }
 
 async function notHere(): Promise<never> {

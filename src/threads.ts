@@ -1,6 +1,6 @@
 /** A crawl whose loops run in threads (--threads): this one keeps the frontier and writes the outputs, they fetch and read. Decision 0022. */
 import { CrawlError } from "./core/errors.ts";
-import type { Claim, Lease, Settled, Token } from "./core/frontier.ts";
+import { type Claim, type Lease, returned, type Settled, type Token } from "./core/frontier.ts";
 import type { Fetcher } from "./core/outcome.ts";
 import type { CrawlRequest } from "./core/request.ts";
 import type { SeedGrowth } from "./engine/parts.ts";
@@ -8,7 +8,6 @@ import { CONTROL, type Loop, type LoopInput, type LoopView } from "./engine/run.
 import { judgeLinks } from "./threads-links.ts";
 import { type Answer, type Batch, type Call, type FromThread, receivedError, type ThreadStart } from "./threads-messages.ts";
 import { specOf, viewOf } from "./threads-parts.ts";
-import { returned } from "./threads-port.ts";
 import { openSeat, type Seat } from "./threads-seat.ts";
 import { createTrials } from "./threads-trials.ts";
 import { createWaker } from "./threads-wake.ts";
@@ -281,7 +280,11 @@ function startLoops(input: LoopInput, cwd: string): Loop {
   }
 
   async function giveBack(leases: readonly Lease[]): Promise<void> {
-    if (leases.length > 0) await frontier.settle(leases.map(returned), []);
+    if (leases.length > 0)
+      await frontier.settle(
+        leases.map(({ token }) => returned(token)),
+        [],
+      );
   }
 
   function tryAlone(): void {

@@ -258,3 +258,8 @@ export interface FrontierConfig {
 
 /** Lost leases after which a request is dropped as crashed. */
 export const MAX_CRASHES = 3;
+
+/** Settles a lease that nothing was done with: it goes back to the front of its queue, and no attempt is counted. */
+export function returned(token: Token): Settled {
+  return { token, settlement: { kind: "returned" }, sinceStartMs: null, answer: null, host: null, setCookies: null, newSeeds: null, tally: [] };
+}

@@ -2,7 +2,7 @@
 import type { Timer } from "../core/clock.ts";
 import { assertNever } from "../core/errors.ts";
 import type { FinishReason, StopMode } from "../core/events.ts";
-import type { Claim, Frontier, Lease, Settled, Token, ValueChange, WaitCause } from "../core/frontier.ts";
+import { type Claim, type Frontier, type Lease, returned, type Settled, type Token, type ValueChange, type WaitCause } from "../core/frontier.ts";
 import type { Exchange, Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
 import type { Scraping, ScrapingView } from "../core/scraping.ts";
@@ -154,10 +154,7 @@ export function startLoop(input: LoopInput): Loop {
   function visit(lease: Lease, claimedAt: number): void {
     const { token } = lease;
     if (aborting || clock.now() - claimedAt > lease.startWithinMs) {
-      conclude({
-        settled: { token, settlement: { kind: "returned" }, sinceStartMs: null, answer: null, host: null, setCookies: null, newSeeds: null, tally: [] },
-        links: [],
-      });
+      conclude({ settled: returned(token), links: [] });
       return;
     }
     const verdict = visitor.before(lease);

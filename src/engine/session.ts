@@ -2,7 +2,7 @@
 import type { CrawlStats, FinishReason, StopMode, Summary } from "../core/events.ts";
 import type { Frontier, FrontierCounts, HostPatch, HostView } from "../core/frontier.ts";
 import type { Fetcher } from "../core/outcome.ts";
-import type { Output, PageRecord } from "../core/records.ts";
+import type { Output } from "../core/records.ts";
 import type { CrawlRequest, HostKey } from "../core/request.ts";
 import type { Scraping } from "../core/scraping.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
@@ -11,15 +11,16 @@ import { makeSkip } from "../rules/admit.ts";
 import { limitReached, spentOf } from "../rules/limits.ts";
 import { RUN_PARTIAL, RUN_STOP, type StopAsked } from "../rules/values.ts";
 import { type AddedSeeds, createAdder } from "./adding.ts";
+import { crashedOutput } from "./crashed.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
 import { createLatch } from "./latch.ts";
 import { createWriter, gateOf, type Readers } from "./output.ts";
 import type { Parts } from "./parts.ts";
-import { outputOf, pageRecord } from "./record.ts";
+import { outputOf } from "./record.ts";
 import { CONTROL, type Loop, type LoopView, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
 import { createValues, type LeftPage, type Values } from "./values.ts";
-import { failedVisit, tellMissed } from "./visits.ts";
+import { tellMissed } from "./visits.ts";
 
 export interface Session {
   readonly done: Promise<Summary>;
@@ -367,25 +368,3 @@ function whereSinksStand(sinks: readonly Sink[], sync: boolean): ReadonlyMap<str
 }
 
 const STRENGTH: Readonly<Record<StopMode, number>> = { queue: 1, flight: 2, now: 3 };
-
-/** The record of a request whose lease was lost to crashes (product contract, section 5). */
-export function crashedOutput(
-  parts: Pick<Parts, "clock"> & { readonly admit: { readonly scope: Pick<Parts["admit"]["scope"], "lists"> } },
-  request: CrawlRequest,
-  crashes: number,
-): Output {
-  const page: PageRecord = pageRecord({
-    request,
-    outcome: "failed",
-    status: null,
-    attempts: crashes,
-    facts: { startedAt: parts.clock.epoch(), durationMs: 0 },
-    response: null,
-    extraction: null,
-    error: { code: "crashed", message: `the worker died ${crashes} times while it fetched this page` },
-    location: null,
-    digest: false,
-  });
-  const output = { ...outputOf(page, parts.admit.scope.lists(page.url)), visit: failedVisit(request, page) };
-  return request.rest?.owed === undefined ? output : { ...output, owed: request.rest.owed };
-}

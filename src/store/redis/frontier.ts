@@ -1,12 +1,24 @@
 /** The frontier on Redis: each call is one script on the server, so that any number of workers share a crawl. What the calls mean is core/frontier.ts; the steps are in lua/. */
 import { randomBytes } from "node:crypto";
 import { CrawlError } from "../../core/errors.ts";
-import type { Claim, Control, Frontier, FrontierConfig, FrontierCounts, HostView, Lease, RobotsState, Settled, WaitCause } from "../../core/frontier.ts";
+import {
+  type Claim,
+  type Control,
+  type Frontier,
+  type FrontierConfig,
+  type FrontierCounts,
+  type HostView,
+  type Lease,
+  type RobotsState,
+  returned,
+  type Settled,
+  type WaitCause,
+} from "../../core/frontier.ts";
 import type { CrawlRequest, FingerprintSeed, Origin } from "../../core/request.ts";
 import { makeSkip } from "../../rules/admit.ts";
+import { createKnownLinks } from "../../rules/known-links.ts";
 import { fingerprintOf, originOf } from "../../rules/url.ts";
 import type { Link } from "./connect.ts";
-import { createKnownLinks } from "./known.ts";
 import { type HostWords, hostnameOfKey, hostWords, type LinkExtra, packGroups, packId, readEntry } from "./pack.ts";
 import { packDuplicate } from "./packet.ts";
 import { remainingOf } from "./remaining.ts";
@@ -339,7 +351,7 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
       disposed = true;
       await unsubscribe?.();
       // Who leaves in good order hands back what he holds: to the front, so the first one last.
-      const back = [...held.keys()].reverse().map((token): Settled => ({ ...RETURNED, token }));
+      const back = [...held.keys()].reverse().map(returned);
       held.clear();
       for (let from = 0; from < back.length; from += 64) {
         const args = back.slice(from, from + 64).flatMap((page) => packSettled(page, wordsOf, () => null));
@@ -349,13 +361,3 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
     },
   };
 }
-
-const RETURNED: Omit<Settled, "token"> = {
-  settlement: { kind: "returned" },
-  sinceStartMs: null,
-  answer: null,
-  host: null,
-  setCookies: null,
-  newSeeds: null,
-  tally: [],
-};

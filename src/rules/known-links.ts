@@ -1,5 +1,5 @@
 /** What a worker remembers of links that the store knows already: four of five links of a crawl need not be sent. Forgetting is harmless, remembering too much is not. */
-import type { Fingerprint } from "../../core/request.ts";
+import type { Fingerprint } from "../core/request.ts";
 
 export interface KnownLinks {
   /** Whether the store is known to have it at this depth or a smaller one. */
