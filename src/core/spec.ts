@@ -284,7 +284,7 @@ export const crawlSpec = z.strictObject({
   }),
   durability: option(choice("normal", "strict"), "normal", {
     ...{ group: "output", flag: "durability", value: "normal|strict" },
-    description: "With --state: strict syncs the disk at every step, so that a power cut loses nothing either.",
+    description: "With --state or --store: strict syncs the outputs (and the state) at every step, so that a power cut loses nothing either.",
   }),
   outputs: option(form(z.array(z.string().check(z.refine((name) => name === "-" || isOutputFile(name)))), `${fileForms}, or - for stdout`), [], {
     ...{ group: "output", flag: "output", short: "o", value: "FILE" },

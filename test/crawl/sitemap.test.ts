@@ -1,6 +1,9 @@
 /** Sitemaps over real sockets: found, nested, damaged, huge. The parser's own cases are in src/parse/sitemap*.test.ts. */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import test from "node:test";
 import { gzipSync } from "node:zlib";
 import { type CrawlInput, crawl } from "../../src/crawl.ts";
@@ -103,4 +106,23 @@ test("pages a sitemap lists have the depth of seeds, pass the patterns, and are 
   for await (const page of run) pages.push(`${page.url.replace(server.origin, "")} ${page.depth} ${page.referrer?.replace(server.origin, "")}`);
   assert.deepEqual(pages, ["/in 0 /s.xml", "/deeper 1 /in"]);
   assert.deepEqual(skipped.sort(), ["/deepest depth", "/private/x excluded", "http://elsewhere.invalid/ out-of-scope"]);
+});
+
+test("F093 a crawl whose seeds are a sitemap's is gone on with, though the sitemap has been seen", async () => {
+  const paths = Array.from({ length: 100 }, (_, n) => `/${n}`);
+  await using server = await serve((request, response) => {
+    if (request.url === "/map.xml") xml(response, urlset(...paths.map((path) => `http://${request.headers.host}${path}`)));
+    else html(response, "<p>page");
+  });
+  const stateDir = mkdtempSync(join(tmpdir(), "skein-sitemap-"));
+  try {
+    const input = { sitemaps: [`${server.origin}/map.xml`], stateDir, robots: false };
+    const first = await pagesOf(server, { ...input, limits: { pages: 30 } });
+    const rest = await pagesOf(server, { ...input, limits: { pages: null } });
+    assert.deepEqual([first.length, rest.length], [30, 70]);
+    assert.deepEqual([...first, ...rest].sort(), [...paths].sort());
+    assert.equal(server.targets().filter((target) => target !== "/map.xml").length, 100);
+  } finally {
+    rmSync(stateDir, { recursive: true, force: true });
+  }
 });

@@ -1,4 +1,4 @@
-/** A site of raw answers and a whole crawl of it, for the cases of the field. Holds no case itself. */
+/** A site of raw answers and a whole crawl of it, for the cases of the field. Holds no case itself. Of the known ones four have no test: WARC (F116, F117) and pages saved as files (F118, F119) are not written yet. */
 import assert from "node:assert/strict";
 import type { Socket } from "node:net";
 import { type AssembleOptions, DEFAULT_USER_AGENT } from "../../src/assemble.ts";

@@ -37,3 +37,24 @@ test("a stop rule without items, and one that compares with a last run that is k
   assert.match(refused({ stopWhen: ["date<2026"] }), /^stopWhen: looks at items, and nothing gives any/);
   assert.match(refused({ stopWhen: ["date<=last"], extract: { date: "time" } }), /^stopWhen: "date<=last" compares with the last run/);
 });
+
+test("F099 requests to one URL are told apart by method and body, and the same one is made once", async () => {
+  const asked: string[] = [];
+  await using server = await serve(async (request, response) => {
+    let body = "";
+    for await (const part of request) body += part;
+    if (request.url !== "/robots.txt") asked.push(`${request.method} ${request.url} ${body}`);
+    html(response, "<p>answer");
+  });
+  const scraper = defineScraper({
+    handlers: {
+      start({ follow }) {
+        for (const p of [1, 2, 1]) follow("/api", { handler: "answer", body: { p } });
+        follow("/api", { handler: "answer" });
+      },
+      answer: () => undefined,
+    },
+  });
+  await crawl({ seeds: [server.origin] }, { scraper }).done;
+  assert.deepEqual(asked.sort(), ["GET / ", "GET /api ", 'POST /api {"p":1}', 'POST /api {"p":2}']);
+});
