@@ -6,6 +6,7 @@ import { atWork, connectStore, endOf, SILENT_MS, specOf, stateOf } from "./inspe
 import type { Link } from "./store/redis/connect.ts";
 import { createCrawls } from "./store/redis/crawls.ts";
 import { scanInvariants } from "./store/redis/doctor.ts";
+import { FULL_OUTBOX } from "./store/redis/frontier.ts";
 import { type Glance, glance, writerOf } from "./store/redis/look.ts";
 import { type ServerFacts, serverFacts } from "./store/redis/server.ts";
 import { listWorkers, type WorkerView } from "./store/redis/workers.ts";
@@ -16,9 +17,6 @@ const fail = (name: string, text: string, next: string): Check => ({ name, level
 
 const CRAWLS_LOOKED_AT = 1_000;
 const MUCH_MEMORY = 0.8;
-/** At which claims are answered `outbox-full` (store/redis/frontier.ts). */
-const FULL_RESULTS = 10_000;
-const FULL_BYTES = 64 * 1_024 * 1_024;
 const FAULTS_SHOWN = 5;
 
 const many = (count: number, one: string, more = `${one}s`): string => `${count.toLocaleString("en")} ${count === 1 ? one : more}`;
@@ -79,7 +77,7 @@ function checkWorkers(workers: readonly WorkerView[]): Check {
 async function checkResults(link: Link, at: Glance): Promise<Check[]> {
   if (at.waiting === 0) return [];
   const { owner } = await writerOf(link, at.id);
-  const full = at.waiting >= FULL_RESULTS || at.waitingBytes >= FULL_BYTES;
+  const full = at.waiting >= FULL_OUTBOX.most || at.waitingBytes >= FULL_OUTBOX.bytes;
   if (owner !== null && !full) return [];
   const text = `${many(at.waiting, "result waits", "results wait")}${owner === null ? ", and nobody writes them" : ""}${full ? "; until they are written its workers wait" : ""}`;
   return [warn(`crawl ${at.id}`, text, `skein export --store … --job ${at.id} --follow -o FILE, or the command that created it`)];

@@ -13,7 +13,7 @@ import type { Telling } from "./inspect-words.ts";
 import { hostKeyOf } from "./rules/url.ts";
 import type { Link } from "./store/redis/connect.ts";
 import { openRedisFrontier } from "./store/redis/frontier.ts";
-import { findWaiting, type Glance, lookAt, notedSeeds, serverNow, writerOf } from "./store/redis/look.ts";
+import { type CrawlLook, findWaiting, type Glance, lookAt, notedSeeds, serverNow, writerOf } from "./store/redis/look.ts";
 import { listWorkers } from "./store/redis/workers.ts";
 
 export interface ExplainedJob {
@@ -95,8 +95,9 @@ function recordsOf(parts: readonly Records[]): Records {
 /** Nobody has begun with it. */
 const UNKNOWN = { lookUp: () => null, wasSkipped: () => false, robotsOf: () => null } as const;
 
-async function* waitingAt(look: ReturnType<typeof lookAt>, host: string | null) {
-  if (host === null) return;
+/** What is queued at a host, in its order. */
+export async function* waitingAt(look: CrawlLook | null, host: string | null) {
+  if (look === null || host === null) return;
   for await (const request of look.queueOf(host)) yield { standing: "queued", request };
 }
 
@@ -115,7 +116,7 @@ export async function openJobView(link: Link, job: number, cwd: string): Promise
   const asked: Explainable = {
     ...{ spec, counts: at, noRecords: false, beganInMemory: false },
     records: recordsOf([waiting, ...inFiles]),
-    queue: (host) => (look === null ? [] : waitingAt(look, host)),
+    queue: (host) => waitingAt(look, host),
     ...(look === null || frontier === null
       ? UNKNOWN
       : {

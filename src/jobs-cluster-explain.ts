@@ -6,13 +6,14 @@ import type { SinkState } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import type { Journal } from "./inspect.ts";
 import { type Explainable, explainFrom, journalRecords } from "./inspect-explain.ts";
+import { waitingAt } from "./inspect-store-explain.ts";
 import { explanationLines } from "./inspect-words.ts";
 import { askedUrl, type Explained, NOT_BEGUN } from "./jobs-inspect.ts";
 import { fileOf, sinkOf } from "./jobs-lines.ts";
 import { hostKeyOf } from "./rules/url.ts";
 import type { JobRow } from "./store/jobs/book.ts";
 import type { Link } from "./store/redis/connect.ts";
-import { type CrawlLook, glance, lookAt, notedSeeds, writerOf } from "./store/redis/look.ts";
+import { glance, lookAt, notedSeeds, writerOf } from "./store/redis/look.ts";
 
 export interface StoredInput {
   readonly row: JobRow;
@@ -30,10 +31,6 @@ const GONE = "Its crawl is no longer in the store: only what has a record is kno
 const NO_COUNTS = { queued: 0, delayed: 0, done: 0 };
 /** Sitemaps are known under a name of their own (engine/sitemaps.ts). */
 const hostOf = (url: string): string => hostKeyOf(url.replace(/^sitemap:/, ""));
-
-async function* waitingAt(look: CrawlLook | null, host: string | null) {
-  if (look !== null && host !== null) for await (const request of look.queueOf(host)) yield { standing: "queued", request };
-}
 
 export async function explainStored(link: Link, { row, crawl, dir, spec, clock, ...input }: StoredInput, url: string): Promise<Explained> {
   const at = await glance(link, crawl);

@@ -11,6 +11,7 @@ import type { Logger } from "./core/log.ts";
 import type { FingerprintSeed } from "./core/request.ts";
 import type { Sink, SinkState } from "./core/sink.ts";
 import type { CrawlSpec } from "./core/spec.ts";
+import { noteTime } from "./crawl-time.ts";
 import { startDrain } from "./drain.ts";
 import type { OpenedStore } from "./engine/parts.ts";
 import { explainStored } from "./jobs-cluster-explain.ts";
@@ -34,8 +35,6 @@ import { openOutbox } from "./store/redis/outbox.ts";
 /** How long the first connection is waited for. */
 const START_WITHIN_MS = 10_000;
 const LISTED_AT_ONCE = 500;
-/** So often a running crawl notes how long it has been worked on. */
-const NOTE_EVERY_MS = 5_000;
 
 /** What is said of a job whose crawl somebody has deleted. */
 export const LOST_CRAWL = "its crawl is no longer in the store";
@@ -106,7 +105,6 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     const { row, dir } = run;
     const id = await crawlOf(run);
     const elapsedBeforeMs = Number((await crawls.read(id, "elapsed")) ?? 0);
-    const began = clock.now();
     // Whoever wrote before held the data directory, as this process does now: it is dead.
     const outbox = await openOutbox(link, id, { crashed: hooks.crashed, kind: "serve", heirOf: nameOf(row) });
     const states = outbox.states.size > 0 ? outbox.states : null;
@@ -118,9 +116,9 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     const frontier = pulse === null ? opened : pulse.watch(id, sayRefused(opened, id, log), () => input.spec.concurrency);
     const { control: now } = await frontier.counts();
     if (now === "pause" && run.current().state === "running") await frontier.control("run");
-    const elapsed = (): string => String(Math.round(elapsedBeforeMs + clock.now() - began));
+    const time = noteTime(crawls, id, clock, elapsedBeforeMs);
+    const elapsed = (): string => String(Math.round(time.elapsedMs()));
     let latest = outbox.states;
-    let notedAt = began;
     taken.set(row.id, latest);
     const drain = startDrain({
       outbox,
@@ -132,10 +130,6 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
         committed() {
           taken.set(row.id, latest);
           hooks.committed?.();
-          if (clock.now() - notedAt < NOTE_EVERY_MS) return;
-          notedAt = clock.now();
-          // A connection that is closed meanwhile: it is noted at the end, or a few seconds are not counted.
-          void crawls.note(id, { elapsed: elapsed() }).catch(() => undefined);
         },
       },
     });
@@ -144,6 +138,7 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
         ...frontier,
         seed: frontier.seed,
         async [Symbol.asyncDispose]() {
+          time.close();
           await drain.leave().catch(() => undefined); // told by `finish`, or by the failure that led here
           taken.delete(row.id);
           await frontier[Symbol.asyncDispose]();
@@ -156,6 +151,7 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
       broken: drain.broken,
       ...({ shared: true, goesOn: true, looksOn, visits: null, say: null, elapsedBeforeMs, resumed: true } as const),
       async finish(end) {
+        time.close();
         if (end.reason === "interrupted") {
           await drain.leave();
           await crawls.note(id, { elapsed: elapsed() });

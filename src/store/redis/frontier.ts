@@ -35,7 +35,7 @@ export interface RedisFrontierEnv {
   readonly siteOf?: (hostname: string) => string;
   /** A claim says to wait no longer than this, since other workers bring work; 250 ms. */
   readonly pollMs?: number;
-  /** Bounds of the outbox, in outputs and bytes; 10,000 and 64 MB. */
+  /** Bounds of the outbox, in outputs and bytes; FULL_OUTBOX. */
   readonly outbox?: { readonly most: number; readonly bytes: number };
   /** The moment that the scripts are to take for now, in tests. */
   readonly nowMs?: () => number;
@@ -43,6 +43,8 @@ export interface RedisFrontierEnv {
   readonly onControl?: (control: Control) => void;
 }
 
+/** Outputs that wait, and their bytes, at which claims are answered `outbox-full`. */
+export const FULL_OUTBOX = { most: 10_000, bytes: 64 * 1_024 * 1_024 } as const;
 /** Links of one call: more would hold up the server for other callers. */
 const LINKS_PER_CALL = 250;
 const ROBOTS_KEPT = 5_000;
@@ -66,8 +68,8 @@ function configFields(config: FrontierConfig, { outbox }: RedisFrontierEnv): rea
     robots: config.robots ? 1 : 0,
     maxWait: config.maxWaitMs,
     lease: config.leaseMs,
-    outMax: outbox?.most ?? 10_000,
-    outBytes: outbox?.bytes ?? 64 * 1_024 * 1_024,
+    outMax: outbox?.most ?? FULL_OUTBOX.most,
+    outBytes: outbox?.bytes ?? FULL_OUTBOX.bytes,
   };
   return Object.entries(fields).flatMap(([name, value]) => (value === null ? [] : [name, String(value)]));
 }
