@@ -1,6 +1,8 @@
 /** Whether a shared store is fit for crawls: the server, what of it is on a disk, and that each crawl there is sound. Mends nothing. */
+
 import { CrawlError } from "./core/errors.ts";
 import { silentLog } from "./core/log.ts";
+import { spellCount } from "./core/units.ts";
 import type { Check } from "./inspect-doctor.ts";
 import { atWork, connectStore, endOf, SILENT_MS, specOf, stateOf } from "./inspect-store.ts";
 import type { Link } from "./store/redis/connect.ts";
@@ -19,7 +21,6 @@ const CRAWLS_LOOKED_AT = 1_000;
 const MUCH_MEMORY = 0.8;
 const FAULTS_SHOWN = 5;
 
-const many = (count: number, one: string, more = `${one}s`): string => `${count.toLocaleString("en")} ${count === 1 ? one : more}`;
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: bytes < 1e7 ? 1 : 0 })} MB`;
 
 type Info = ServerFacts["info"];
@@ -68,7 +69,7 @@ function checkRewrite({ info, rewrittenRun }: ServerFacts): Check[] {
 
 function checkWorkers(workers: readonly WorkerView[]): Check {
   const silent = workers.filter(({ silentMs }) => silentMs >= SILENT_MS);
-  const text = workers.length === 0 ? "nobody works on this store now" : many(workers.length - silent.length, "process works", "processes work");
+  const text = workers.length === 0 ? "nobody works on this store now" : spellCount(workers.length - silent.length, "process works", "processes work");
   if (silent.length === 0) return ok("workers", workers.length === 0 ? text : `${text} on this store`);
   const names = silent.map(({ host, pid }) => `process ${pid} on ${host}`).join(", ");
   return warn("workers", `${text}; not heard of for a while: ${names}`, "it was killed, stopped, or is cut off; what it had in flight was taken up by others");
@@ -79,7 +80,7 @@ async function checkResults(link: Link, at: Glance): Promise<Check[]> {
   const { owner } = await writerOf(link, at.id);
   const full = at.waiting >= FULL_OUTBOX.most || at.waitingBytes >= FULL_OUTBOX.bytes;
   if (owner !== null && !full) return [];
-  const text = `${many(at.waiting, "result waits", "results wait")}${owner === null ? ", and nobody writes them" : ""}${full ? "; until they are written its workers wait" : ""}`;
+  const text = `${spellCount(at.waiting, "result waits", "results wait")}${owner === null ? ", and nobody writes them" : ""}${full ? "; until they are written its workers wait" : ""}`;
   return [warn(`crawl ${at.id}`, text, `skein export --store … --job ${at.id} --follow -o FILE, or the command that created it`)];
 }
 
@@ -92,7 +93,7 @@ async function checkCrawl(link: Link, at: Glance, workers: readonly WorkerView[]
   if (here > 0) return [ok(name, `${state}; looked through only while nobody works on it`), ...results];
   if (at.seed === null) return [ok(name, "nobody has begun with it"), ...results];
   const { faults, queued, delayed, leased, seen, hosts } = await scanInvariants(link, at.id);
-  const text = `${state}; ${many(seen, "URL")} seen, ${many(queued + delayed + leased, "waits", "wait")}, ${many(hosts, "host")}`;
+  const text = `${state}; ${spellCount(seen, "URL")} seen, ${spellCount(queued + delayed + leased, "waits", "wait")}, ${spellCount(hosts, "host")}`;
   if (faults.length === 0) return [ok(name, `${text}; sound`), ...results];
   const shown = faults.slice(0, FAULTS_SHOWN).join("; ");
   const more = faults.length > FAULTS_SHOWN ? `; ${faults.length - FAULTS_SHOWN} more` : "";
@@ -115,7 +116,7 @@ export async function examineStore(url: string): Promise<Check[]> {
     const { kind, version } = link.server;
     const [facts, ids, workers] = await Promise.all([serverFacts(link), createCrawls(link).list(CRAWLS_LOOKED_AT), listWorkers(link)]);
     const checks = [
-      ok("store", `${kind === "valkey" ? "Valkey" : "Redis"} ${version} at ${link.address.shown}, connected in ${ms} ms; ${many(ids.length, "crawl")}`),
+      ok("store", `${kind === "valkey" ? "Valkey" : "Redis"} ${version} at ${link.address.shown}, connected in ${ms} ms; ${spellCount(ids.length, "crawl")}`),
       checkMemory(facts.info),
       checkDisk(facts.info, facts.snapshots),
       ...checkRewrite(facts),

@@ -3,7 +3,7 @@ import type { EpochMs } from "./core/clock.ts";
 import { assertNever } from "./core/errors.ts";
 import type { ErrorCode, PageRecord, SkippedRecord, SkipReason } from "./core/records.ts";
 import type { CrawlSpec } from "./core/spec.ts";
-import { spellDuration } from "./core/units.ts";
+import { spellCount, spellDuration } from "./core/units.ts";
 import type { Explanation, Outlook, QueuePlace, StoreFacts, WayStep } from "./inspect-explain.ts";
 import { reasonWords } from "./rules/reasons.ts";
 
@@ -42,7 +42,6 @@ const ERRORS: Readonly<Record<ErrorCode, string>> = {
   "blocked-address": "its address is not public, and such addresses are refused unless --allow-address names them",
 };
 
-const many = (count: number, one: string, more = `${one}s`): string => `${String(count).replace(/\B(?=(?:\d{3})+$)/g, ",")} ${count === 1 ? one : more}`;
 const plainDuration = (ms: number): string => spellDuration(ms < 1_000 ? Math.round(ms) : Math.round(ms / 1_000) * 1_000);
 const outOfScope = (preset: CrawlSpec["scope"]["preset"]): string => `it lies outside the crawl, whose scope is "${preset}": ${SCOPES[preset]}`;
 
@@ -73,9 +72,9 @@ function skipWords(reason: SkipReason, explanation: Explanation, skipped: Skippe
     case "not-followed":
       return `no --follow pattern matches it (${spec.follow.join(", ")}); such links are recorded and not followed`;
     case "depth":
-      return `it is ${many(skipped.depth, "link")} away from the seeds, and ${rule ?? `--depth ${spec.maxDepth}`} goes no further`;
+      return `it is ${spellCount(skipped.depth, "link")} away from the seeds, and ${rule ?? `--depth ${spec.maxDepth}`} goes no further`;
     case "page-limit":
-      return `the crawl had its ${many(spec.limits.pages ?? 0, "page")} (--limit) while it was still queued`;
+      return `the crawl had its ${spellCount(spec.limits.pages ?? 0, "page")} (--limit) while it was still queued`;
     case "robots":
       return robotsLine(explanation, rule);
     case "nofollow":
@@ -108,11 +107,11 @@ function skipWords(reason: SkipReason, explanation: Explanation, skipped: Skippe
 function sizeWords(record: PageRecord): string {
   if (record.bodySkipped) return `whose body was not downloaded, since its type (${record.contentType ?? "none given"}) is not wanted (--types)`;
   const cut = record.truncated ? ", cut there (--max-body-size)" : "";
-  return `${many(record.bytesDecoded, "byte")} of ${record.contentType ?? "a type not given"}${cut}`;
+  return `${spellCount(record.bytesDecoded, "byte")} of ${record.contentType ?? "a type not given"}${cut}`;
 }
 
 function triesWords({ attempts }: PageRecord): string {
-  return attempts === 1 ? "at the first try" : `after ${many(attempts, "try", "tries")}`;
+  return attempts === 1 ? "at the first try" : `after ${spellCount(attempts, "try", "tries")}`;
 }
 
 function pageWords(explanation: Explanation, record: PageRecord, telling: Telling): string[] {
@@ -120,7 +119,7 @@ function pageWords(explanation: Explanation, record: PageRecord, telling: Tellin
   const when = `on ${record.fetchedAt.slice(0, 19).replace("T", " ")} UTC`;
   switch (record.outcome) {
     case "fetched": {
-      const links = record.links.length > 0 ? ` It has ${many(record.links.length, "link")}.` : "";
+      const links = record.links.length > 0 ? ` It has ${spellCount(record.links.length, "link")}.` : "";
       const cached = record.fromCache ? " It came from the cache." : "";
       return [`It was fetched ${when}, ${triesWords(record)}: status ${record.status}, ${sizeWords(record)}.${links}${cached}`];
     }
@@ -161,12 +160,12 @@ function queueWords(queue: QueuePlace, store: StoreFacts | undefined, { now, fin
       : ` The crawl was over before its turn (${reasonWords(finishReason, spec.limits)}); ${limited ? "with a larger limit " : ""}the same command goes on there.`;
   switch (queue.standing) {
     case "queued": {
-      const before = queue.aheadOnHost === 0 ? "next in turn on its host" : `behind ${many(queue.aheadOnHost, "page")} of its host`;
-      return [`It waits in the queue, ${before}; ${many(queue.waiting, "page waits", "pages wait")} in all.${ended}`];
+      const before = queue.aheadOnHost === 0 ? "next in turn on its host" : `behind ${spellCount(queue.aheadOnHost, "page")} of its host`;
+      return [`It waits in the queue, ${before}; ${spellCount(queue.waiting, "page waits", "pages wait")} in all.${ended}`];
     }
     case "delayed": {
       const due = queue.dueAt === null ? "" : queue.dueAt <= now ? ", which is due" : `, in ${plainDuration(queue.dueAt - now)}`;
-      return [`It waits for another try${due}: ${many(queue.attempt, "try", "tries")} failed in passing.${ended}`];
+      return [`It waits for another try${due}: ${spellCount(queue.attempt, "try", "tries")} failed in passing.${ended}`];
     }
     case "leased":
       return [leasedWords(store)];
@@ -211,7 +210,7 @@ function outlookWords(outlook: Outlook, explanation: Explanation, { spec, finish
           ...near,
           ...(explanation.store === undefined ? [] : ["The scope and robots.txt have nothing against it: depth, nofollow or a trap rule may."]),
         ];
-      const depth = spec.maxDepth === null ? "" : `, if not more than ${many(spec.maxDepth, "link")} from a seed (--depth)`;
+      const depth = spec.maxDepth === null ? "" : `, if not more than ${spellCount(spec.maxDepth, "link")} from a seed (--depth)`;
       return [met, ...near, `If it were found it would be fetched${depth}.${more}`];
     }
     default:
@@ -252,7 +251,9 @@ function foundWords(explanation: Explanation): string[] {
     return `  ${index === 0 ? (explanation.wayCut ? "… " : "") : "→ "}${at.url}${at.status === undefined ? what : `${what} (redirect, ${at.status})`}`;
   };
   const head =
-    depth === null ? "It was found this way:" : `It was found ${depth === 0 ? "at depth 0" : `${many(depth, "link")} from a seed (depth ${depth})`}, this way:`;
+    depth === null
+      ? "It was found this way:"
+      : `It was found ${depth === 0 ? "at depth 0" : `${spellCount(depth, "link")} from a seed (depth ${depth})`}, this way:`;
   return [head, ...way.map(step), `  → ${explanation.url}`];
 }
 

@@ -1,7 +1,8 @@
 /** Crawls of a shared store in lines for people: the list of them, who works on one, who writes what comes out. */
+import { spellCount, spellNumber } from "../core/units.ts";
 import type { JobLine, JobState, OutputFile, StoreOverview } from "../inspect-store.ts";
 import type { JobStatus, JobWorker } from "../inspect-store-status.ts";
-import { spellBytes, spellElapsed, spellNumber, spellRate } from "./progress.ts";
+import { spellBytes, spellElapsed, spellRate } from "./progress.ts";
 
 export const JOB_STATES: Readonly<Record<JobState, string>> = {
   running: "running",
@@ -12,7 +13,6 @@ export const JOB_STATES: Readonly<Record<JobState, string>> = {
   finished: "finished",
 };
 
-const many = (count: number, one: string, more = `${one}s`): string => `${spellNumber(count)} ${count === 1 ? one : more}`;
 const spellMoment = (iso: string): string => `${iso.slice(0, 16).replace("T", " ")}`;
 
 /** Columns as wide as their widest cell; numbers stand to the right. */
@@ -30,7 +30,7 @@ function lineOf({ job, kind, serviceJob, state, queued, delayed, inFlight, done,
 /** The jobs of a store, newest first, and the workers that have nothing to do. */
 export function overviewLines({ store, jobs, more, workers }: StoreOverview): string[] {
   const idle = workers.filter(({ kind, shares, silentMs }) => kind === "work" && shares.length === 0 && silentMs < 15_000).length;
-  const free = idle === 0 ? [] : [`${many(idle, "worker")} without work`];
+  const free = idle === 0 ? [] : [`${spellCount(idle, "worker")} without work`];
   if (jobs.length === 0) return [`no crawls in the store at ${store}`, ...free];
   const head = ["job", "kind", "state", "queued", "in flight", "done", "results", "workers", "created (UTC)", "first seed"];
   const rows = table([head, ...jobs.map(lineOf)], new Set([0, 3, 4, 5, 6, 7]));
@@ -44,7 +44,7 @@ export function workerText({ kind, host, pid, inFlight, taken, pagesPerSecond, a
 }
 
 export function fileText({ path, by, host, records, bytes }: OutputFile): string {
-  const size = records === null ? (bytes === null ? "" : ` (${spellBytes(bytes)})`) : ` (${many(records, "record")})`;
+  const size = records === null ? (bytes === null ? "" : ` (${spellBytes(bytes)})`) : ` (${spellCount(records, "record")})`;
   return `${path}${size}${by === "crawl" ? "" : `, by export on ${host}`}`;
 }
 

@@ -1,17 +1,14 @@
 /** The progress line: what it says of a crawl, and how it is drawn and taken away on a terminal. */
+
 import type { Bottleneck, CrawlStats } from "../core/events.ts";
+import { spellCount, spellNumber } from "../core/units.ts";
 import type { Io } from "./io.ts";
 
 export const REDRAW_MS = 200;
 
-/** 12,345. Not by Intl, whose first use costs some 10 ms. */
-export function spellNumber(value: number): string {
-  return String(Math.round(value)).replace(/\B(?=(?:\d{3})+$)/g, ",");
-}
-
 /** "1 URL", "1,234 URLs". */
 export function spellUrls(count: number): string {
-  return `${spellNumber(count)} URL${count === 1 ? "" : "s"}`;
+  return spellCount(count, "URL");
 }
 
 export function spellBytes(bytes: number): string {

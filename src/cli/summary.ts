@@ -1,8 +1,10 @@
 /** What is said at the end of a crawl. */
+
 import type { Summary } from "../core/events.ts";
 import type { CrawlSpec } from "../core/spec.ts";
+import { spellNumber } from "../core/units.ts";
 import { reasonWords } from "../rules/reasons.ts";
-import { percent, spellBytes, spellElapsed, spellNumber, spellRate } from "./progress.ts";
+import { percent, spellBytes, spellElapsed, spellRate } from "./progress.ts";
 
 /** "200 1,234 · 404 7", most frequent first; null when there is nothing. */
 export function counted(counts: Readonly<Record<string, number>>, most = 12): string | null {

@@ -46,3 +46,13 @@ export function spellSize(bytes: number): string {
   }
   return `${bytes}`;
 }
+
+/** A whole number as people read it: 1,234. */
+export function spellNumber(value: number): string {
+  return String(Math.round(value)).replace(/\B(?=(?:\d{3})+$)/g, ",");
+}
+
+/** "1 page", "1,234 pages". */
+export function spellCount(count: number, one: string, more = `${one}s`): string {
+  return `${spellNumber(count)} ${count === 1 ? one : more}`;
+}

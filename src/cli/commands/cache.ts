@@ -1,9 +1,10 @@
 /** `skein cache`: what the response cache holds, and clearing it. */
+import { spellNumber } from "../../core/units.ts";
 import type { CacheView, cacheFolder, cacheInStore, dropCache, viewCache } from "../../inspect-cache.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";
-import { spellBytes, spellNumber } from "../progress.ts";
+import { spellBytes } from "../progress.ts";
 import { JSON_FLAG, logOf, type Reading, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
 
 export interface CacheParts {

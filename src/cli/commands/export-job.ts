@@ -1,7 +1,9 @@
 /** `skein export --store`: takes the results of a crawl out of its store into files, as the crawl's one writer. */
+
 import { resolve } from "node:path";
 import { CrawlError } from "../../core/errors.ts";
 import { parseSpec } from "../../core/spec.ts";
+import { spellCount } from "../../core/units.ts";
 import type { ExportOpened, ExportSummary, exportJob } from "../../export-store.ts";
 import type { ExportKind } from "../../inspect-export.ts";
 import { reasonWords } from "../../rules/reasons.ts";
@@ -9,7 +11,6 @@ import { type Console, createConsole } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io, StopSignal } from "../io.ts";
 import { fileText } from "../job-words.ts";
-import { spellNumber } from "../progress.ts";
 import type { Reading } from "../verb.ts";
 import type { Asked } from "./export.ts";
 
@@ -24,13 +25,11 @@ interface Wanted {
   readonly asked: Asked;
 }
 
-const many = (count: number, one: string, more = `${one}s`): string => `${spellNumber(count)} ${count === 1 ? one : more}`;
-
 const COUNTED: Readonly<Record<ExportKind, (count: number) => string>> = {
-  pages: (count) => many(count, "page record"),
-  items: (count) => many(count, "item"),
-  skipped: (count) => many(count, "skipped URL"),
-  links: (count) => many(count, "link"),
+  pages: (count) => spellCount(count, "page record"),
+  items: (count) => spellCount(count, "item"),
+  skipped: (count) => spellCount(count, "skipped URL"),
+  links: (count) => spellCount(count, "link"),
 };
 
 /** The schema knows which file names are outputs. */
@@ -58,7 +57,7 @@ function sayOpened(console: Console, { elsewhere, writtenBefore, waiting, contin
     const text = `written before, and no more in the store: ${elsewhere.map(fileText).join(", ")}`;
     console.say("info", text, "written before", { ...fields, files: elsewhere.map(({ path }) => path).join(", ") });
   } else if (writtenBefore > 0 && continued.length === 0) {
-    const text = `${many(writtenBefore, "result")} of this crawl went to no file, and ${writtenBefore === 1 ? "is" : "are"} no more in the store`;
+    const text = `${spellCount(writtenBefore, "result")} of this crawl went to no file, and ${writtenBefore === 1 ? "is" : "are"} no more in the store`;
     console.say("warn", `warning: ${text}`, "results went to no file", fields);
   }
   if (!over && !seedsComplete) {

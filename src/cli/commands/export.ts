@@ -1,6 +1,8 @@
 /** `skein export`: the records of a crawl in a state directory into a file of another format, or to stdout as JSON Lines; of one on a store: export-job.ts. */
+
 import { resolve } from "node:path";
 import type { PageRecord } from "../../core/records.ts";
+import { spellNumber } from "../../core/units.ts";
 import type { Journal, openStateView, StateView } from "../../inspect.ts";
 import type { ExportKind, exportTo, itemLine, journalFor } from "../../inspect-export.ts";
 import type { journalLines } from "../../inspect-journal.ts";
@@ -9,7 +11,7 @@ import { type Console, createConsole } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
-import { spellNumber, spellUrls } from "../progress.ts";
+import { spellUrls } from "../progress.ts";
 import { type Reading, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
 import { JOB_FLAG, neededJob, whereOf } from "../where.ts";
 import { checkNames, exportFromStore, type StoreExportParts } from "./export-job.ts";

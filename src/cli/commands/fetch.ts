@@ -1,12 +1,14 @@
 /** `skein fetch`: one page as the crawler sees it, for people or as one JSON object. */
+
 import { CrawlError } from "../../core/errors.ts";
+import { spellNumber } from "../../core/units.ts";
 import type { PageProbe, ProbeExchange, probePage, ScrapedView } from "../../probe.ts";
 import type { RobotsVerdictView } from "../../probe-verdict.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
-import { spellBytes, spellElapsed, spellNumber } from "../progress.ts";
+import { spellBytes, spellElapsed } from "../progress.ts";
 import { argumentFault } from "../seeds.ts";
 import { JSON_FLAG, logOf, readVerb, usageError, type Verb } from "../verb.ts";
 import { verdictWords } from "../verdict.ts";

@@ -1,12 +1,14 @@
 /** `skein reparse`: the scraper again over the pages that a crawl has stored, without the network. */
+
 import { CrawlError } from "../../core/errors.ts";
 import { parseSpec } from "../../core/spec.ts";
+import { spellNumber } from "../../core/units.ts";
 import type { Reparsed, reparse } from "../../reparse.ts";
 import { type Console, createConsole } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
-import { spellElapsed, spellNumber } from "../progress.ts";
+import { spellElapsed } from "../progress.ts";
 import { stdoutSink } from "../stdout.ts";
 import { type Reading, readVerb, STATE_FLAG, stateOf, usageError, type Verb } from "../verb.ts";
 

@@ -1,4 +1,5 @@
 /** `skein status`: how a crawl stands, in a state directory or on a shared store, and which crawls a store has. */
+import { spellNumber } from "../../core/units.ts";
 import type { openStateView } from "../../inspect.ts";
 import type { CrawlStatus, statusOf } from "../../inspect-status.ts";
 import type { connectStore, overviewOf } from "../../inspect-store.ts";
@@ -7,7 +8,7 @@ import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";
 import { JOB_STATES, overviewLines, resultRows } from "../job-words.ts";
-import { LIMITED_BY, spellBytes, spellElapsed, spellNumber, spellRate, spellUrls } from "../progress.ts";
+import { LIMITED_BY, spellBytes, spellElapsed, spellRate, spellUrls } from "../progress.ts";
 import { counted } from "../summary.ts";
 import { JSON_FLAG, logOf, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
 import { JOB_FLAG, type Where, whereOf } from "../where.ts";

@@ -1,10 +1,9 @@
 /** `skein work`: a worker for the crawls of a store. */
-import { parseDuration } from "../../core/units.ts";
+import { parseDuration, spellNumber } from "../../core/units.ts";
 import type { WorkOptions, work } from "../../work.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
-import { spellNumber } from "../progress.ts";
 import { storeAddress } from "../store-address.ts";
 import { logOf, readVerb, usageError, type Verb } from "../verb.ts";
 
