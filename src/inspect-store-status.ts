@@ -75,20 +75,16 @@ function commonest(workers: readonly JobWorker[]): Bottleneck | null {
 }
 
 /**
- * Of work where that is known: the creator notes it at its end, and has been at it since it came. Else from the creation until it ended, or was last worked on.
- * A service may have been there long before the crawl, and notes the time while it works.
+ * Of work, as it is noted every few seconds by who writes the outputs, or by workers (crawl-time.ts). Before the first note: since the creator came, at most since
+ * the creation; without it until the crawl ended, or was last worked on.
  */
 export function elapsedOf(at: Pick<Glance, "info" | "over" | "createdAt" | "endedAt" | "aliveAt">, now: number, here: readonly WorkerView[]): number {
   const noted = Number(at.info.get("elapsed") ?? 0);
-  const creator = here.find(({ kind }) => kind === at.info.get("kind"));
-  if (creator !== undefined && !at.over) {
-    const there = creator.ageMs + creator.silentMs;
-    if (creator.kind !== "serve") return Math.round(noted + there);
-    const born = Math.max(0, now - at.createdAt);
-    return Math.round(there >= born ? born : Math.max(noted, there));
-  }
   if (noted > 0) return noted;
-  return Math.round(Math.max(0, (at.endedAt ?? (here.length > 0 ? now : (at.aliveAt ?? at.createdAt))) - at.createdAt));
+  const creator = at.over ? undefined : here.find(({ kind }) => kind === at.info.get("kind"));
+  const until = at.endedAt ?? (here.length > 0 ? now : (at.aliveAt ?? at.createdAt));
+  const since = Math.max(0, until - at.createdAt);
+  return Math.round(creator === undefined ? since : Math.min(since, creator.ageMs + creator.silentMs));
 }
 
 /** Rejects with CrawlError `invalid-options` when there is no such job. */
