@@ -75,16 +75,16 @@ function commonest(workers: readonly JobWorker[]): Bottleneck | null {
 }
 
 /**
- * Of work, as it is noted every few seconds by who writes the outputs, or by workers (crawl-time.ts). Before the first note: since the creator came, at most since
- * the creation; without it until the crawl ended, or was last worked on.
+ * Of work, as it is noted every few seconds by who writes the outputs, or by workers (crawl-time.ts): all runs together. Since the creator came, but not since before
+ * the creation, is at least as long. Without creator and notes: until the crawl ended, or was last worked on.
  */
 export function elapsedOf(at: Pick<Glance, "info" | "over" | "createdAt" | "endedAt" | "aliveAt">, now: number, here: readonly WorkerView[]): number {
   const noted = Number(at.info.get("elapsed") ?? 0);
-  if (noted > 0) return noted;
   const creator = at.over ? undefined : here.find(({ kind }) => kind === at.info.get("kind"));
+  if (creator === undefined && noted > 0) return noted;
   const until = at.endedAt ?? (here.length > 0 ? now : (at.aliveAt ?? at.createdAt));
   const since = Math.max(0, until - at.createdAt);
-  return Math.round(creator === undefined ? since : Math.min(since, creator.ageMs + creator.silentMs));
+  return Math.round(creator === undefined ? since : Math.max(noted, Math.min(since, creator.ageMs + creator.silentMs)));
 }
 
 /** Rejects with CrawlError `invalid-options` when there is no such job. */
