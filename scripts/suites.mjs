@@ -28,7 +28,7 @@ const onPath = (name) => (process.env.PATH ?? "").split(delimiter).some((folder)
 const conformance = resolve(root, process.env.SKEIN_CONFORMANCE_DIR ?? "../shared/conformance");
 const docs = ["/usr/share/doc/python3-doc/html", "/usr/share/doc/postgresql-doc-15/html", "/usr/share/doc/git-doc/git.html"];
 
-/** A suite says `needs: redis-server, docs` in a comment near its top; one that reads SKEIN_CONFORMANCE_DIR needs the conformance data. */
+/** A suite says `needs: redis-server, docs` in a comment near its top; one that reads SKEIN_CONFORMANCE_DIR, or by a module that is named so, needs the conformance data. */
 export const TOOLS = {
   conformance: { what: `conformance data (${conformance}; SKEIN_CONFORMANCE_DIR)`, present: () => existsSync(conformance) },
   docs: { what: "Debian's python3-doc, postgresql-doc-15 and git-doc", present: () => docs.every((path) => existsSync(path)) },
@@ -41,7 +41,7 @@ export function needsOf(suite) {
   const text = readFileSync(join(root, suite), "utf8");
   const stated = /^(?:\/\/|\/?\s?\*+)\s.*\bneeds: ([a-z, -]+)/m.exec(text.slice(0, 1500))?.[1] ?? "";
   const names = new Set(stated.split(/[,\s]+/).filter((name) => name in TOOLS));
-  if (text.includes("SKEIN_CONFORMANCE_DIR")) names.add("conformance");
+  if (text.includes("SKEIN_CONFORMANCE_DIR") || /from "[^"]*conformance\.ts"/.test(text)) names.add("conformance");
   return names;
 }
 
