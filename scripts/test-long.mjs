@@ -1,6 +1,8 @@
 // `npm run test:long`: the suites named *.long.ts (random webs, kills, soaks), which work in rounds until their share of the time is over.
 // SKEIN_LONG_MINUTES (default 5) is divided equally; each suite finds its own share in the same variable and prints `rounds: N`. None done is a failure.
 import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { findSuites, nodePath, reportMissing, root } from "./suites.mjs";
 
 const minutes = Number(process.env.SKEIN_LONG_MINUTES ?? "5");
@@ -17,10 +19,11 @@ reportMissing(suites);
 const share = minutes / suites.length;
 console.log(`${suites.length} long ${suites.length === 1 ? "suite" : "suites"}, ${share.toFixed(2)} minutes each: ${suites.join(", ")}`);
 
-const child = spawn(nodePath(), ["--test", "--test-concurrency=1", "--test-reporter=spec", ...suites], {
+const guard = pathToFileURL(join(root, "scripts/guard.mjs")).href;
+const child = spawn(nodePath(), ["--import", guard, "--test", "--test-concurrency=1", "--test-reporter=spec", ...suites], {
   cwd: root,
   stdio: ["ignore", "pipe", "inherit"],
-  env: { ...process.env, SKEIN_LONG_MINUTES: String(share) },
+  env: { ...process.env, SKEIN_LONG_MINUTES: String(share), SKEIN_SUITE_MINUTES: String(share + 8) },
 });
 let rounds = 0;
 let reports = 0;

@@ -5,6 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { findSuites, nodePath, reportMissing, root } from "./suites.mjs";
 
 const args = process.argv.slice(2);
@@ -24,11 +25,18 @@ const build = spawnSync(node, [join(root, "scripts/build.mjs")], { cwd: root, st
 if (build.status !== 0) process.exit(build.status ?? 1);
 
 reportMissing(suites);
-const env = { ...process.env, NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node") };
+/** Longer than any suite takes, also on a machine that is three times as slow. */
+const SUITE_MINUTES = "8";
+const env = { ...process.env, SKEIN_SUITE_MINUTES: SUITE_MINUTES, NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node") };
 if (update) env.SKEIN_UPDATE = "1";
-const run = spawnSync(node, ["--test", `--test-concurrency=${availableParallelism() + (slow ? 0 : 1)}`, "--test-timeout=170000", ...options, ...suites], {
-  cwd: root,
-  stdio: "inherit",
-  env,
-});
+const guard = pathToFileURL(join(root, "scripts/guard.mjs")).href;
+const run = spawnSync(
+  node,
+  ["--import", guard, "--test", `--test-concurrency=${availableParallelism() + (slow ? 0 : 1)}`, "--test-timeout=170000", ...options, ...suites],
+  {
+    cwd: root,
+    stdio: "inherit",
+    env,
+  },
+);
 process.exit(run.status ?? 1);

@@ -12,7 +12,7 @@ import { silentLog } from "../../src/core/log.ts";
 import { connectRedis } from "../../src/store/redis/connect.ts";
 import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
 import { type Answer, html, type Served, serve } from "../crawl/served.ts";
-import { type Running, startCommand } from "./processes.ts";
+import { killAll, type Running, startCommand, until } from "./processes.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-field-"));
 let redis: TestServer;
@@ -20,6 +20,7 @@ before(async () => {
   if (skipRedis === false) redis = await startServer(["--maxmemory-policy", "noeviction"]);
 });
 after(async () => {
+  killAll();
   await redis?.stop();
   rmSync(root, { recursive: true, force: true });
 });
@@ -75,7 +76,7 @@ test("F105 F109 F112 two workers end with the crawl; a page that many link at on
 test("F106 Redis is away for 5 s and comes back: nobody ends, and everything is there once", { skip: skipRedis }, async () => {
   await crawl(wide, async ({ site, creator, cwd }) => {
     const workers = [worker(), worker()];
-    while (site.targets().length < 20) await sleep(20);
+    await until("20 requests", () => site.targets().length >= 20, [creator]);
     await redis.kill();
     await sleep(5_000);
     assert.ok(!creator.over && workers.every(({ over }) => !over), "a process ended");
@@ -93,9 +94,9 @@ test("F108 Redis is full: nothing is lost, everybody says so and waits, and goes
   try {
     await crawl(wide, async ({ site, creator, cwd }) => {
       const helper = worker();
-      while (site.targets().length < 20) await sleep(20);
+      await until("20 requests", () => site.targets().length >= 20, [creator]);
       await link.command("CONFIG", "SET", "maxmemory", 1);
-      while (!/waiting/.test(creator.stderr())) await sleep(50);
+      await until("the creator waits", () => /waiting/.test(creator.stderr()), [creator]);
       assert.match(creator.stderr(), /OOM/);
       const asked = site.targets().length;
       await sleep(1_000);
@@ -115,7 +116,7 @@ test("F108 Redis is full: nothing is lost, everybody says so and waits, and goes
 
 test("a store that is away for longer than a hold of the outputs lasts does not end the crawl that writes them", { skip: skipRedis }, async () => {
   await crawl(wide, async ({ site, creator, cwd }) => {
-    while (site.targets().length < 10) await sleep(20);
+    await until("10 requests", () => site.targets().length >= 10, [creator]);
     await redis.kill();
     await sleep(16_500);
     await redis.start();

@@ -1,6 +1,7 @@
 /** Real commands as processes that tests kill, freeze and start again; nothing is judged here. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 
 const bin = join(resolve(import.meta.dirname, "../.."), "bin/skein.js");
 
@@ -16,8 +17,26 @@ export interface Running {
   kill(): Promise<void>;
 }
 
+/** All that run: a test that fails, or whose time is over, leaves none behind to load the machine and to keep its suite from ending. */
+const running = new Set<ChildProcess>();
+export function killAll(): void {
+  for (const child of running) child.kill("SIGKILL");
+}
+process.on("exit", killAll);
+
+/** Waits until it holds, for a minute at most; then fails, and tells what the processes have said. */
+export async function until(what: string, holds: () => boolean | Promise<boolean>, processes: readonly Running[] = []): Promise<void> {
+  for (const last = performance.now() + 60_000; !(await holds()); await sleep(20)) {
+    if (performance.now() < last) continue;
+    throw new Error(
+      `not within a minute: ${what}\n${processes.map((one, i) => `-- process ${i}${one.over ? ", ended" : ""}:\n${one.stderr().slice(-4_000)}`).join("\n")}`,
+    );
+  }
+}
+
 export function startCommand(args: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}): Running {
   const child = spawn(process.execPath, [bin, ...args], { cwd, stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
+  running.add(child);
   let stderr = "";
   let over = false;
   child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
@@ -25,6 +44,7 @@ export function startCommand(args: readonly string[], cwd: string, env: Readonly
     child.on("error", reject);
     child.on("close", (code) => {
       over = true;
+      running.delete(child);
       done(code);
     });
   });

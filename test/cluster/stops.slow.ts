@@ -11,7 +11,7 @@ import { openRedisFrontier } from "../../src/store/redis/frontier.ts";
 import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
 import { caseConfig } from "../../src/testing/frontier-cases.ts";
 import { html, serve } from "../crawl/served.ts";
-import { type Running, startCommand } from "./processes.ts";
+import { killAll, type Running, startCommand, until } from "./processes.ts";
 
 /** What is promised, and what a process on a busy machine may need from its decision to the socket. */
 const WITHIN_MS = 1_000;
@@ -28,6 +28,7 @@ before(async () => {
   await link.command("ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe");
 });
 after(async () => {
+  killAll();
   await link?.close();
   await redis?.stop();
   rmSync(root, { recursive: true, force: true });
@@ -39,7 +40,7 @@ let crawls = 0;
 /** An endless site, a crawl of it and two workers. */
 async function wild(
   deaf: boolean,
-  run: (about: { control(to: "pause" | "run" | "finish" | "drain" | "now"): Promise<void>; sent(): number[]; creator: Running }) => Promise<void>,
+  run: (about: { control(to: "pause" | "run" | "finish" | "drain" | "now"): Promise<void>; sent(): number[]; all: readonly Running[] }) => Promise<void>,
 ) {
   await using site = await serve(async (request, response) => {
     if (request.url === "/hangs") return;
@@ -62,14 +63,14 @@ async function wild(
   const creator = start("crawl", `${site.origin}/0`, `${site.origin}/hangs`, "--per-host", "64", "-o", "pages.jsonl");
   const workers = [0, 1].map(() => start("work", "--allow-address", "127.0.0.1"));
   const id = ++crawls;
-  while ((await link.command("EXISTS", `{skein}:${id}:m`)) !== 1) await sleep(20);
-  while (sent().length < 60) await sleep(50);
-  const frontier = await openRedisFrontier(caseConfig, { link, id });
+  const all = [creator, ...workers];
   try {
-    await run({ control: (to) => frontier.control(to), sent, creator });
+    await until(`crawl ${id} is made`, async () => (await link.command("EXISTS", `{skein}:${id}:m`)) === 1, all);
+    await until("60 pages are asked for", () => sent().length >= 60, all);
+    await using frontier = await openRedisFrontier(caseConfig, { link, id });
+    await run({ control: (to) => frontier.control(to), sent, all });
   } finally {
-    await frontier[Symbol.asyncDispose]();
-    await Promise.all([creator, ...workers].map((one) => one.kill()));
+    await Promise.all(all.map((one) => one.kill()));
   }
 }
 
@@ -83,26 +84,26 @@ for (const deaf of [false, true]) {
   const how = deaf ? ", the channel cut" : "";
 
   test(`pause and resume reach all processes${how}`, { skip: skipRedis }, async () => {
-    await wild(deaf, async ({ control, sent }) => {
+    await wild(deaf, async ({ control, sent, all }) => {
       await control("pause");
       const from = now();
       await sleep(3_000);
-      const until = now();
+      const resumed = now();
       await control("run");
       const before_ = sent().length;
-      while (sent().length < before_ + 30) await sleep(50);
-      checkQuiet(sent(), from, until);
+      await until("30 more pages are asked for", () => sent().length >= before_ + 30, all);
+      checkQuiet(sent(), from, resumed);
       await control("now");
     });
   });
 
   for (const mode of ["drain", "now"] as const) {
     test(`a stop of the kind ${mode} reaches all processes${how}`, { skip: skipRedis }, async () => {
-      await wild(deaf, async ({ control, sent, creator }) => {
+      await wild(deaf, async ({ control, sent, all }) => {
         await control(mode);
         const from = now();
         // What is in flight is finished, or aborted: one page would hang for longer than this test lasts.
-        if (mode === "now") assert.notEqual(await Promise.race([creator.ended, sleep(20_000, "hangs", { ref: false })]), "hangs", creator.stderr());
+        if (mode === "now") await until("the creator ends", () => all[0]!.over, all);
         else await sleep(3_000);
         checkQuiet(sent(), from);
       });
@@ -111,11 +112,11 @@ for (const deaf of [false, true]) {
 }
 
 test("a stop of the kind finish takes no new links: what is queued is done, and the crawl ends", { skip: skipRedis }, async () => {
-  await wild(true, async ({ control, sent }) => {
+  await wild(true, async ({ control, sent, all }) => {
     await control("finish");
     const m = `{skein}:${crawls}:m`;
     // All but the page that hangs.
-    while (Number(await link.command("HGET", m, "queued")) > 0) await sleep(50);
+    await until("nothing is queued", async () => Number(await link.command("HGET", m, "queued")) === 0, all);
     await sleep(1_000);
     const numbers = (await link.command("HMGET", m, "queued", "leased")) as Buffer[]; // HMGET
     assert.deepEqual(numbers.map(String), ["0", "1"]);
@@ -132,23 +133,23 @@ test("workers keep the limits of a crawl whose creator was killed; the same comm
     html(response, [2 * n + 1, 2 * n + 2].map((to) => `<a href="/${to}">${to}</a>`).join(""));
   });
   const cwd = mkdtempSync(join(root, "limits-"));
-  const creating = ["crawl", `${site.origin}/0`, "--store", redis.url, "-c", "2", "--delay", "10ms", "--time-limit", "4s", "-o", "pages.jsonl"];
+  const creating = ["crawl", `${site.origin}/0`, "--store", redis.url, "-c", "2", "--delay", "10ms", "--time-limit", "8s", "-o", "pages.jsonl"];
   const id = ++crawls;
   const first = startCommand(creating, cwd);
   const helper = startCommand(["work", "--store", redis.url, "-c", "2", "--allow-address", "127.0.0.1"], cwd);
-  while ((await link.command("HEXISTS", `{skein}:${id}:m`, "seed")) !== 1) await sleep(20);
+  const all = [first, helper];
+  await until("its seed is there", async () => (await link.command("HEXISTS", `{skein}:${id}:m`, "seed")) === 1, all);
   await link.command("HSET", `{skein}:${id}:m`, "lease", 1_000);
-  while (site.arrivals.length < 20) await sleep(20);
+  await until("20 requests", () => site.arrivals.length >= 20, all);
   await first.kill();
   // Its hold of the outputs is over.
   await link.command("DEL", `{skein}:${id}:own`);
-  const stopped = async () => String(await link.command("HGET", `{skein}:${id}:m`, "ctl")) === "drain";
-  for (const until = now() + 30_000; !(await stopped()); await sleep(50)) assert.ok(now() < until, "nobody stopped it");
+  await until("somebody stops it", async () => String(await link.command("HGET", `{skein}:${id}:m`, "ctl")) === "drain", all);
   assert.match(helper.stderr(), /a limit of the crawl is reached/);
   const again = startCommand(creating, cwd);
   assert.equal(await again.ended, 0, again.stderr());
-  assert.match(again.stderr(), /ended by --time-limit 4s: (\d+) pages/);
-  const pages = Number(/ended by --time-limit 4s: (\d+) pages/.exec(again.stderr())?.[1]);
+  assert.match(again.stderr(), /ended by --time-limit 8s: (\d+) pages/);
+  const pages = Number(/ended by --time-limit 8s: (\d+) pages/.exec(again.stderr())?.[1]);
   assert.equal(readFileSync(join(cwd, "pages.jsonl"), "utf8").split("\n").length - 1, pages);
   await helper.kill();
 });
