@@ -2,7 +2,7 @@
 // A test that ran out of its time leaves its loops and processes behind; without this they would keep the run from ever ending.
 import { readdirSync, readFileSync } from "node:fs";
 
-const minutes = Number(process.env.SKEIN_SUITE_MINUTES ?? "0");
+const minutes = Number(process.env.SUITE_MINUTES ?? "0");
 const isSuite = /\.(test|slow|long)\.ts$/.test(process.argv[1] ?? "");
 
 /** On Linux; elsewhere what a suite leaves behind stays. */

@@ -23,7 +23,7 @@ const guard = pathToFileURL(join(root, "scripts/guard.mjs")).href;
 const child = spawn(nodePath(), ["--import", guard, "--test", "--test-concurrency=1", "--test-reporter=spec", ...suites], {
   cwd: root,
   stdio: ["ignore", "pipe", "inherit"],
-  env: { ...process.env, SKEIN_LONG_MINUTES: String(share), SKEIN_SUITE_MINUTES: String(share + 8) },
+  env: { ...process.env, SKEIN_LONG_MINUTES: String(share), SUITE_MINUTES: String(share + 8) },
 });
 let rounds = 0;
 let reports = 0;

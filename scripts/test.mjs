@@ -27,7 +27,7 @@ if (build.status !== 0) process.exit(build.status ?? 1);
 reportMissing(suites);
 /** Longer than any suite takes, also on a machine that is three times as slow. */
 const SUITE_MINUTES = "8";
-const env = { ...process.env, SKEIN_SUITE_MINUTES: SUITE_MINUTES, NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node") };
+const env = { ...process.env, SUITE_MINUTES, NODE_COMPILE_CACHE: join(root, "node_modules/.cache/node") };
 if (update) env.SKEIN_UPDATE = "1";
 const guard = pathToFileURL(join(root, "scripts/guard.mjs")).href;
 const run = spawnSync(

@@ -90,7 +90,7 @@ test("F106 Redis is away for 5 s and comes back: nobody ends, and everything is 
 });
 
 test("F108 Redis is full: nothing is lost, everybody says so and waits, and goes on when there is room", { skip: skipRedis }, async () => {
-  const link = await connectRedis(redis.url, { log: silentLog });
+  const link = await connectRedis(redis.url, { log: silentLog, waitMs: 30_000 });
   try {
     await crawl(wide, async ({ site, creator, cwd }) => {
       const helper = worker();

@@ -23,7 +23,7 @@ let link: Link;
 before(async () => {
   if (skipRedis !== false) return;
   redis = await startServer(["--maxmemory-policy", "noeviction"]);
-  link = await connectRedis(redis.url, { log: silentLog });
+  link = await connectRedis(redis.url, { log: silentLog, waitMs: 30_000 });
   // Whoever comes by this name takes part in everything and is never told anything: the channel is cut.
   await link.command("ACL", "SETUSER", "deaf", "on", ">secret", "~*", "&*", "+@all", "-subscribe");
 });

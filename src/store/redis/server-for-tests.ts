@@ -50,6 +50,8 @@ export async function startServer(more: readonly string[] = [], port?: number, s
   const dir = mkdtempSync(join(tmpdir(), "skein-redis-"));
   const at = port ?? (await freePort());
   let child: ChildProcess | null = null;
+  /** Whether a test wants it to end. */
+  let ending = false;
   const args = ["--port", String(at), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "yes", "--appendfsync", "everysec", ...more];
 
   if (sentinel !== undefined) {
@@ -61,22 +63,27 @@ export async function startServer(more: readonly string[] = [], port?: number, s
   async function start(): Promise<void> {
     const started = spawn(SERVER, args, { stdio: ["ignore", "pipe", "inherit"] });
     child = started;
+    ending = false;
     let log = "";
     await new Promise<void>((resolve, reject) => {
       started.stdout?.on("data", (bytes: Buffer) => {
-        log += bytes.toString("latin1");
+        log = (log + bytes.toString("latin1")).slice(-8_000);
         if (/Ready to accept connections|Sentinel ID is/.test(log)) resolve();
       });
-      started.once("exit", () => reject(new Error(`${SERVER} ended:\n${log}`)));
+      started.once("exit", (code, signal) => {
+        reject(new Error(`${SERVER} ended:\n${log}`));
+        // Every test that waits for it would only say that its time is over.
+        if (!ending) console.error(`${SERVER} at port ${at} ended by itself (${signal ?? code}):\n${log}`);
+      });
     });
-    log = "";
   }
 
   async function end(signal: NodeJS.Signals): Promise<void> {
-    const ending = child;
-    if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return;
-    const gone = once(ending, "exit");
-    ending.kill(signal);
+    const last = child;
+    if (last === null || last.exitCode !== null || last.signalCode !== null) return;
+    ending = true;
+    const gone = once(last, "exit");
+    last.kill(signal);
     await gone;
   }
 
@@ -87,7 +94,10 @@ export async function startServer(more: readonly string[] = [], port?: number, s
     dir,
     kill: () => end("SIGKILL"),
     start,
-    signal: (name) => void child?.kill(name),
+    signal(name) {
+      ending ||= name !== "SIGSTOP" && name !== "SIGCONT";
+      child?.kill(name);
+    },
     async stop() {
       await end("SIGKILL");
       rmSync(dir, { recursive: true, force: true });
