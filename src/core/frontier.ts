@@ -183,7 +183,10 @@ export interface Frontier {
   add(requests: readonly CrawlRequest[]): Promise<AddCounts>;
   /** Before this a crawl cannot drain. `false`: more seeds come after all; without effect once completed. */
   seedsComplete(complete?: boolean): Promise<void>;
-  /** At most `max` (≤ 128) leases. Never more than limit − counted − leased. */
+  /**
+   * At most `max` (≤ 128) leases. Never more than limit − counted − leased. A store may hand out fewer than there are, so as not to hold up other
+   * workers: who has room left asks again, until the answer is another than leases.
+   */
   claim(max: number): Promise<Claim>;
   /** `started`: a request head went out `sinceMs` ago. `ended`: the response is over, the host's slot is free. Unknown tokens: nothing. */
   progress(started: readonly { readonly token: Token; readonly sinceMs: number }[], ended: readonly Token[]): Promise<void>;

@@ -45,8 +45,21 @@ export interface RedisFrontierEnv {
 
 /** Outputs that wait, and their bytes, at which claims are answered `outbox-full`. */
 export const FULL_OUTBOX = { most: 10_000, bytes: 64 * 1_024 * 1_024 } as const;
-/** Links of one call: more would hold up the server for other callers. */
+/** Links of one call, and hosts that they are on: more would hold up the server for other callers, and a host costs it more than a link. */
 const LINKS_PER_CALL = 250;
+const HOSTS_PER_CALL = 48;
+
+/** What one call takes of the requests from `from` on. */
+function onePart(requests: readonly CrawlRequest[], from: number): readonly CrawlRequest[] {
+  const hosts = new Set<string>();
+  let to = from;
+  for (; to < requests.length && to - from < LINKS_PER_CALL; to++) {
+    hosts.add(requests[to]!.host);
+    if (hosts.size > HOSTS_PER_CALL) break;
+  }
+  return requests.slice(from, to);
+}
+
 const ROBOTS_KEPT = 5_000;
 const NOTHING: LinkExtra = { hop: null, listing: null };
 
@@ -151,10 +164,9 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
 
   async function addNow(requests: readonly CrawlRequest[]) {
     const counts = { added: 0, known: 0, lowered: 0 };
-    for (let from = 0; from < requests.length; from += LINKS_PER_CALL) {
+    for (let from = 0, part = onePart(requests, 0); part.length > 0; from += part.length, part = onePart(requests, from)) {
       heedConnection();
       const at = link.connections;
-      const part = requests.slice(from, from + LINKS_PER_CALL);
       const groups = packGroups(part, wordsOf, extraOf);
       const [added, repeated, lowered, taken] = (await run("add", String(groups.count), ...groups.args)) as number[]; // what add.lua answers
       counts.added += added ?? 0;
@@ -233,9 +245,8 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
     let unknown = unknownOf(links);
     const elsewhere = links.length - unknown.length;
     // A page with very many links sends the surplus before: a link is a fact, adding it twice is a no-op (I5).
-    while (unknown.length > LINKS_PER_CALL && unknown.slice(0, LINKS_PER_CALL).every(({ rest }) => rest === null)) {
-      const part = unknown.slice(0, LINKS_PER_CALL);
-      unknown = unknown.slice(LINKS_PER_CALL);
+    for (let part = onePart(unknown, 0); part.length < unknown.length && part.every(({ rest }) => rest === null); part = onePart(unknown, 0)) {
+      unknown = unknown.slice(part.length);
       const groups = packGroups(part, wordsOf, extraOf);
       await run("settle", "0", String(groups.count), "0", ...groups.args);
       noteKnown(part, at);

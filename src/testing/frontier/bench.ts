@@ -110,9 +110,15 @@ export function handOf(bench: FrontierBench) {
       rest: options.rest ?? null,
     });
 
+  /** As a worker does that has room for so many: until there is no more. */
   async function claim(max = 128): Promise<readonly Lease[]> {
-    const answer = await frontier.claim(max);
-    return answer.kind === "leases" ? answer.leases : [];
+    const leases: Lease[] = [];
+    while (leases.length < max) {
+      const answer = await frontier.claim(max - leases.length);
+      if (answer.kind !== "leases") break;
+      leases.push(...answer.leases);
+    }
+    return leases;
   }
 
   return {

@@ -1,5 +1,7 @@
 -- claim: ARGV 3 most leases, 4 nonce of the client for this call, 5 how many of the URLs that became seeds it knows.
 local MOST_REAPED, MOST_RECALLED, UNPARKED = 32, 256, 256
+-- A script holds up everybody else; a lease of one more host is what costs. Who asked for more asks again at once.
+local MOST_HOSTS = 40
 local MAX_CRASHES = 3
 local CRASHED_ROBOTS = 300000
 local most, nonce, seedsKnown = math.min(tonumber(ARGV[3]), 128), ARGV[4], tonumber(ARGV[5])
@@ -232,12 +234,19 @@ local function noteRate()
 end
 
 -- One lease a turn: a host that had its turn goes behind the others that are due.
-local served = {}
+local served, hostsServed = {}, 0
+local function noteServed(name)
+  if not served[name] then hostsServed = hostsServed + 1 end
+  served[name] = true
+end
+
+local function wantsMore() return given < most and hostsServed < MOST_HOSTS and freePlaces() > 0 and rateAllows() end
+
 local function takeTurns()
   local queue, first, last, offset = {}, 1, 0, 0
-  local page = most + 16
+  local page = math.min(most, MOST_HOSTS) + 16
   local till = format('%d', floor(now * FINE))
-  while given < most and freePlaces() > 0 and rateAllows() do
+  while wantsMore() do
     if first > last then
       local due = call('ZRANGEBYSCORE', W, '-inf', till, 'LIMIT', offset, page)
       if #due == 0 then return end
@@ -257,7 +266,7 @@ local function takeTurns()
       local quickly = turnQuickly(name)
       if quickly and not HR[name] then
         noteRate()
-        served[name] = true
+        noteServed(name)
         last = last + 1
         queue[last] = name
       else
@@ -269,7 +278,7 @@ local function takeTurns()
           if quickly == nil then quickly = turn(h) end
           if quickly then
             noteRate()
-            served[name] = true
+            noteServed(name)
           end
           if #h.lanes > 0 and (not LEVELS or levelOfLane(h.lanes[1]) < 0 or isOpen(levelOfLane(h.lanes[1]))) and dueOf(h) <= now then
             last = last + 1
@@ -328,7 +337,7 @@ if get('oin') - get('oout') >= S.outMax or get('oinb') - get('ooutb') >= S.outBy
 end
 flushHosts()
 takeTurns()
-while LEVELS and given < most and freePlaces() > 0 and rateAllows() do
+while LEVELS and wantsMore() do
   flushLevels()
   if not unpark() then break end
   takeTurns()
