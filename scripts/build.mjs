@@ -52,8 +52,8 @@ const ENTRIES = {
   cli: "src/cli/main.ts",
   testing: "src/testing.ts",
   worker: "src/parse/scrape/worker.ts",
-  thread: "src/threads-worker.ts",
-  "work-thread": "src/work-worker.ts",
+  thread: "src/threads/worker.ts",
+  "work-thread": "src/cluster/work-worker.ts",
 };
 const entries = Object.fromEntries(Object.entries(ENTRIES).filter(([, file]) => existsSync(join(root, file))));
 const absent = Object.values(ENTRIES).filter((file) => !existsSync(join(root, file)));

@@ -227,7 +227,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     own: readonly (Sink | BatchSink)[],
     items: ItemOutputs,
   ): Promise<OpenedStore> {
-    const { openShared } = await import("./cluster.ts");
+    const { openShared } = await import("./cluster/cluster.ts");
     const input = { url, spec, stored, fresh: options.fresh === true, config, clock, siteOf: site.siteOf, sinks: own, items, log };
     const opened = await openShared(input, hooks, use);
     fingerprintSeed = opened.seed;
@@ -295,8 +295,8 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
       return opened;
     },
-    openFetcher: threaded ? async () => (await import("./threads.ts")).noFetcher : spec.cache === null && !spec.offline ? openFetcher : openCached,
-    loadLoops: threaded ? async () => (await import("./threads.ts")).createLoops({ cwd: options.cwd ?? process.cwd() }) : null,
+    openFetcher: threaded ? async () => (await import("./threads/threads.ts")).noFetcher : spec.cache === null && !spec.offline ? openFetcher : openCached,
+    loadLoops: threaded ? async () => (await import("./threads/threads.ts")).createLoops({ cwd: options.cwd ?? process.cwd() }) : null,
     identity,
   };
 }

@@ -6,7 +6,7 @@ import type { Fetcher } from "./core/outcome.ts";
 import type { CrawlSpec } from "./core/spec.ts";
 import { withCache } from "./fetch/cache-layer.ts";
 import type { FetcherOptions } from "./fetch/options.ts";
-import { cacheFolder } from "./inspect-cache.ts";
+import { cacheFolder } from "./inspect/cache.ts";
 import { type CacheFile, openCache } from "./store/cache/open.ts";
 
 export interface Cached {

@@ -13,7 +13,7 @@ import { type CrawlSpec, parseSpec } from "./core/spec.ts";
 import type { Visit } from "./core/visits.ts";
 import { digestOf } from "./engine/record.ts";
 import { readByOf, readingOf } from "./engine/visits.ts";
-import { openStateView, type StateView } from "./inspect.ts";
+import { openStateView, type StateView } from "./inspect/inspect.ts";
 import { type OpenedScraping, openScraping } from "./parse/scrape/open.ts";
 import { canonicalFollows, type StoredPage, storedPage, taskOf, withPage } from "./reparse-page.ts";
 import { compileScope, type Scope } from "./rules/scope.ts";

@@ -7,6 +7,9 @@ import { test } from "node:test";
 const root = resolve(import.meta.dirname, "..");
 const IS_TEST = /\.(test|slow|long|bench)\.ts$/;
 
+/** What the rooms that assemble may use. */
+const PARTS = ["core", "rules", "store", "fetch", "parse", "sinks", "engine", "testing"];
+
 /** Room → rooms it may import besides itself. `top` are the files directly in src/. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   core: [],
@@ -17,9 +20,13 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   sinks: ["core", "rules"],
   engine: ["core", "rules"],
   testing: ["core", "rules"],
-  top: ["core", "rules", "store", "fetch", "parse", "sinks", "engine", "testing"],
-  service: ["core", "rules", "top"],
-  cli: ["core", "rules", "top", "service"],
+  top: [...PARTS, "threads", "cluster", "inspect"],
+  threads: [...PARTS, "top"],
+  cluster: [...PARTS, "top", "threads", "inspect"],
+  inspect: [...PARTS, "top", "cluster"],
+  jobs: [...PARTS, "top", "cluster", "inspect"],
+  service: ["core", "rules", "top", "jobs", "inspect"],
+  cli: ["core", "rules", "top", "threads", "cluster", "inspect", "jobs", "service"],
 };
 
 /** Third-party package → the one place that may import it. */

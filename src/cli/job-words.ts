@@ -1,7 +1,7 @@
 /** Crawls of a shared store in lines for people: the list of them, who works on one, who writes what comes out. */
 import { spellCount, spellNumber } from "../core/units.ts";
-import type { JobLine, JobState, OutputFile, StoreOverview } from "../inspect-store.ts";
-import type { JobStatus, JobWorker } from "../inspect-store-status.ts";
+import type { JobLine, JobState, OutputFile, StoreOverview } from "../inspect/store.ts";
+import type { JobStatus, JobWorker } from "../inspect/store-status.ts";
 import { spellBytes, spellElapsed, spellRate } from "./progress.ts";
 
 export const JOB_STATES: Readonly<Record<JobState, string>> = {

@@ -16,7 +16,7 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
     {
       run: async (argv, io) =>
         (await import("./commands/serve.ts")).serveCommand(argv, io, async () => {
-          const [service, jobs] = await Promise.all([import("../service/open.ts"), import("../jobs.ts")]);
+          const [service, jobs] = await Promise.all([import("../service/open.ts"), import("../jobs/jobs.ts")]);
           return { openService: service.openService, openJobs: jobs.openJobs };
         }),
       help: async () => helpOf((await import("./commands/serve.ts")).SERVE),
@@ -25,14 +25,14 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
   [
     "fetch",
     {
-      run: async (argv, io) => (await import("./commands/fetch.ts")).fetchCommand(argv, io, () => import("../probe.ts")),
+      run: async (argv, io) => (await import("./commands/fetch.ts")).fetchCommand(argv, io, () => import("../inspect/probe.ts")),
       help: async () => helpOf((await import("./commands/fetch.ts")).FETCH),
     },
   ],
   [
     "robots",
     {
-      run: async (argv, io) => (await import("./commands/robots.ts")).robotsCommand(argv, io, () => import("../probe-robots.ts")),
+      run: async (argv, io) => (await import("./commands/robots.ts")).robotsCommand(argv, io, () => import("../inspect/probe-robots.ts")),
       help: async () => helpOf((await import("./commands/robots.ts")).ROBOTS),
     },
   ],
@@ -44,14 +44,14 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
           argv,
           io,
           async () => {
-            const [view, facts, words] = await Promise.all([import("../inspect.ts"), import("../inspect-explain.ts"), import("../inspect-words.ts")]);
+            const [view, facts, words] = await Promise.all([import("../inspect/inspect.ts"), import("../inspect/explain.ts"), import("../inspect/words.ts")]);
             return { ...view, ...facts, ...words };
           },
           async () => {
             const [store, view, words] = await Promise.all([
-              import("../inspect-store.ts"),
-              import("../inspect-store-explain.ts"),
-              import("../inspect-words.ts"),
+              import("../inspect/store.ts"),
+              import("../inspect/store-explain.ts"),
+              import("../inspect/words.ts"),
             ]);
             return { ...store, ...view, ...words };
           },
@@ -66,8 +66,8 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
         (await import("./commands/status.ts")).statusCommand(
           argv,
           io,
-          async () => ({ ...(await import("../inspect.ts")), ...(await import("../inspect-status.ts")) }),
-          async () => ({ ...(await import("../inspect-store.ts")), ...(await import("../inspect-store-status.ts")) }),
+          async () => ({ ...(await import("../inspect/inspect.ts")), ...(await import("../inspect/status.ts")) }),
+          async () => ({ ...(await import("../inspect/store.ts")), ...(await import("../inspect/store-status.ts")) }),
         ),
       help: async () => helpOf((await import("./commands/status.ts")).STATUS),
     },
@@ -80,10 +80,14 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
           argv,
           io,
           async () => {
-            const [view, files, journal] = await Promise.all([import("../inspect.ts"), import("../inspect-export.ts"), import("../inspect-journal.ts")]);
+            const [view, files, journal] = await Promise.all([
+              import("../inspect/inspect.ts"),
+              import("../inspect/export.ts"),
+              import("../inspect/journal.ts"),
+            ]);
             return { ...view, ...files, ...journal };
           },
-          () => import("../export-store.ts"),
+          () => import("../cluster/export-store.ts"),
         ),
       help: async () => helpOf((await import("./commands/export.ts")).EXPORT),
     },
@@ -91,7 +95,7 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
   [
     "work",
     {
-      run: async (argv, io) => (await import("./commands/work.ts")).workCommand(argv, io, () => import("../work.ts")),
+      run: async (argv, io) => (await import("./commands/work.ts")).workCommand(argv, io, () => import("../cluster/work.ts")),
       help: async () => helpOf((await import("./commands/work.ts")).WORK),
     },
   ],
@@ -105,7 +109,7 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
   [
     "cache",
     {
-      run: async (argv, io) => (await import("./commands/cache.ts")).cacheCommand(argv, io, () => import("../inspect-cache.ts")),
+      run: async (argv, io) => (await import("./commands/cache.ts")).cacheCommand(argv, io, () => import("../inspect/cache.ts")),
       help: async () => helpOf((await import("./commands/cache.ts")).CACHE),
     },
   ],
@@ -121,8 +125,8 @@ export const VERBS: ReadonlyMap<string, Command> = new Map<string, Command>([
     {
       run: async (argv, io) =>
         (await import("./commands/doctor.ts")).doctorCommand(argv, io, async () => ({
-          ...(await import("../inspect-doctor.ts")),
-          loadStore: () => import("../inspect-store-doctor.ts"),
+          ...(await import("../inspect/doctor.ts")),
+          loadStore: () => import("../inspect/store-doctor.ts"),
         })),
       help: async () => helpOf((await import("./commands/doctor.ts")).DOCTOR),
     },

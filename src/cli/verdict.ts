@@ -1,7 +1,7 @@
 /** Verdicts of robots.txt in words for people. */
 
 import { spellDuration } from "../core/units.ts";
-import type { RobotsVerdictView } from "../probe-verdict.ts";
+import type { RobotsVerdictView } from "../inspect/probe-verdict.ts";
 
 const groupWords = (group: string | null): string =>
   group === null ? "no group speaks to this agent" : `of the group for ${group === "*" ? "every agent (*)" : group}`;

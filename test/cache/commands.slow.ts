@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import test, { after } from "node:test";
 import type { PageRecord } from "../../src/core/records.ts";
-import { viewCache } from "../../src/inspect-cache.ts";
+import { viewCache } from "../../src/inspect/cache.ts";
 import { faultySite, runCommand } from "../crawl/kills.ts";
 import { serve } from "../crawl/served.ts";
 

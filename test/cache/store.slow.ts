@@ -9,7 +9,7 @@ import { CrawlError } from "../../src/core/errors.ts";
 import { type Logger, silentLog } from "../../src/core/log.ts";
 import type { PageRecord } from "../../src/core/records.ts";
 import { crawl } from "../../src/crawl.ts";
-import { cacheInStore } from "../../src/inspect-cache.ts";
+import { cacheInStore } from "../../src/inspect/cache.ts";
 import { createRedisCache, type RedisCacheOptions } from "../../src/store/redis/cache.ts";
 import { connectRedis, type Link } from "../../src/store/redis/connect.ts";
 import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";

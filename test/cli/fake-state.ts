@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { RobotsState } from "../../src/core/frontier.ts";
 import type { PageRecord, SkippedRecord } from "../../src/core/records.ts";
 import { type CrawlSpecInput, parseSpec } from "../../src/core/spec.ts";
-import type { Journal, StateView } from "../../src/inspect.ts";
+import type { Journal, StateView } from "../../src/inspect/inspect.ts";
 import { makeRequest } from "../../src/rules/admit.ts";
 import type { KnownPlace } from "../../src/store/sqlite/read.ts";
 import { aPage } from "./fake-crawl.ts";

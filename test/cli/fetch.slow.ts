@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { main } from "../../src/cli/main.ts";
-import type { PageProbe } from "../../src/probe.ts";
+import type { PageProbe } from "../../src/inspect/probe.ts";
 import { type Answer, html, type Served, serve } from "../crawl/served.ts";
 import { fakeIo } from "./fake-io.ts";
 import { golden } from "./golden.ts";

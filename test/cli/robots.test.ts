@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { main } from "../../src/cli/main.ts";
-import type { RobotsProbe } from "../../src/probe-robots.ts";
+import type { RobotsProbe } from "../../src/inspect/probe-robots.ts";
 import { serve } from "../crawl/served.ts";
 import { fakeIo } from "./fake-io.ts";
 import { golden } from "./golden.ts";

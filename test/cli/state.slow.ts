@@ -9,8 +9,8 @@ import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { main } from "../../src/cli/main.ts";
-import type { Check } from "../../src/inspect-doctor.ts";
-import type { CrawlStatus } from "../../src/inspect-status.ts";
+import type { Check } from "../../src/inspect/doctor.ts";
+import type { CrawlStatus } from "../../src/inspect/status.ts";
 import { type Answer, html, type Served, serve } from "../crawl/served.ts";
 import { fakeIo } from "./fake-io.ts";
 

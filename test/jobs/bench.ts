@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ENDED_STATES, type JobService, type JobTable, type JobView, type NewJob } from "../../src/core/jobs.ts";
 import { parseSpec } from "../../src/core/spec.ts";
-import { type JobsOptions, openJobs } from "../../src/jobs.ts";
+import { type JobsOptions, openJobs } from "../../src/jobs/jobs.ts";
 
 export const LOCAL = { refusePrivate: true, allow: ["127.0.0.0/8"] };
 /** A second is what is promised; tests share their machine. */

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JobEvent } from "../../src/core/jobs.ts";
-import { NO_COUNTS } from "../../src/jobs-counts.ts";
-import { createEventHub, type Happening } from "../../src/jobs-events.ts";
+import { NO_COUNTS } from "../../src/jobs/counts.ts";
+import { createEventHub, type Happening } from "../../src/jobs/events.ts";
 
 const NOW: readonly Happening[] = [{ kind: "state", state: "running", finishReason: null }];
 const page = (n: number): Happening => ({ kind: "page", page: { n } });

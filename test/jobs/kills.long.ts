@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
-import { openJobs } from "../../src/jobs.ts";
+import { openJobs } from "../../src/jobs/jobs.ts";
 import { html, serve } from "../crawl/served.ts";
 import { checkJobKills, PROGRAM } from "./kills.ts";
 import { openArena } from "./kills-service.ts";

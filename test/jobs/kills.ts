@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JobTable } from "../../src/core/jobs.ts";
-import { openJobs } from "../../src/jobs.ts";
+import { openJobs } from "../../src/jobs/jobs.ts";
 import { seededRandom } from "../../src/testing/clock.ts";
 import { runChild } from "../../src/testing/faults.ts";
 import { type Answer, html, serve } from "../crawl/served.ts";

@@ -2,7 +2,7 @@
 import { writeSync } from "node:fs";
 import { ENDED_STATES } from "../../src/core/jobs.ts";
 import { parseSpec } from "../../src/core/spec.ts";
-import { openJobs } from "../../src/jobs.ts";
+import { openJobs } from "../../src/jobs/jobs.ts";
 
 const [dir = "", count = "", ...origins] = process.argv.slice(2);
 const jobs = await openJobs({

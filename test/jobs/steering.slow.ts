@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openJobs } from "../../src/jobs.ts";
+import { openJobs } from "../../src/jobs/jobs.ts";
 import { fakeSite } from "../../src/testing/site.ts";
 import { bench, created, ENDLESS, job, nothingInFlight, SMALL, SOON_MS, someRequests, textsOf, until, urlsOf } from "./bench.ts";
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { silentLog } from "../../src/core/log.ts";
-import { openJobs } from "../../src/jobs.ts";
+import { openJobs } from "../../src/jobs/jobs.ts";
 import { openService } from "../../src/service/open.ts";
 import { apiPage } from "../../src/service/reference.ts";
 import { root, run, temporaryFolder } from "../command.ts";

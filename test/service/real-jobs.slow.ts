@@ -11,7 +11,7 @@ import type { CrawlSpec } from "../../src/core/spec.ts";
 import type { Lookup } from "../../src/fetch/dns.ts";
 import { createFetcher } from "../../src/fetch/http.ts";
 import { page, startRawServer } from "../../src/fetch/raw-server.ts";
-import { type JobsOptions, openJobs } from "../../src/jobs.ts";
+import { type JobsOptions, openJobs } from "../../src/jobs/jobs.ts";
 import { wantsBody } from "../../src/rules/media-type.ts";
 import { parseUrl } from "../../src/rules/url.ts";
 import { openService } from "../../src/service/open.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { type ServeParts, serveCommand } from "../../src/cli/commands/serve.ts";
 import { CrawlError } from "../../src/core/errors.ts";
-import type { JobsOptions } from "../../src/jobs.ts";
+import type { JobsOptions } from "../../src/jobs/jobs.ts";
 import { fakeIo } from "../cli/fake-io.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-serve-store-"));

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { serveCommand } from "../../src/cli/commands/serve.ts";
 import { main } from "../../src/cli/main.ts";
-import { openJobs } from "../../src/jobs.ts";
+import { openJobs } from "../../src/jobs/jobs.ts";
 import { openService } from "../../src/service/open.ts";
 import { type FakeIo, fakeIo } from "../cli/fake-io.ts";
 

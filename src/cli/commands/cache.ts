@@ -1,6 +1,6 @@
 /** `skein cache`: what the response cache holds, and clearing it. */
 import { spellNumber } from "../../core/units.ts";
-import type { CacheView, cacheFolder, cacheInStore, dropCache, viewCache } from "../../inspect-cache.ts";
+import type { CacheView, cacheFolder, cacheInStore, dropCache, viewCache } from "../../inspect/cache.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";

@@ -1,7 +1,7 @@
 /** `skein doctor`: whether this machine, a state directory and a shared store are fit for a crawl. */
 import { resolve } from "node:path";
-import type { Check, examine } from "../../inspect-doctor.ts";
-import type { examineStore } from "../../inspect-store-doctor.ts";
+import type { Check, examine } from "../../inspect/doctor.ts";
+import type { examineStore } from "../../inspect/store-doctor.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";

@@ -1,11 +1,11 @@
 /** `skein explain`: why a URL was, or was not, crawled. */
 import { realClock } from "../../core/clock.ts";
 import { CrawlError } from "../../core/errors.ts";
-import type { openStateView } from "../../inspect.ts";
-import type { Explanation, explain } from "../../inspect-explain.ts";
-import type { connectStore } from "../../inspect-store.ts";
-import type { openJobView } from "../../inspect-store-explain.ts";
-import type { explanationLines, Telling } from "../../inspect-words.ts";
+import type { Explanation, explain } from "../../inspect/explain.ts";
+import type { openStateView } from "../../inspect/inspect.ts";
+import type { connectStore } from "../../inspect/store.ts";
+import type { openJobView } from "../../inspect/store-explain.ts";
+import type { explanationLines, Telling } from "../../inspect/words.ts";
 import { parseUrl } from "../../rules/url.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";

@@ -1,11 +1,11 @@
 /** `skein export --store`: takes the results of a crawl out of its store into files, as the crawl's one writer. */
 
 import { resolve } from "node:path";
+import type { ExportOpened, ExportSummary, exportJob } from "../../cluster/export-store.ts";
 import { CrawlError } from "../../core/errors.ts";
 import { parseSpec } from "../../core/spec.ts";
 import { spellCount } from "../../core/units.ts";
-import type { ExportOpened, ExportSummary, exportJob } from "../../export-store.ts";
-import type { ExportKind } from "../../inspect-export.ts";
+import type { ExportKind } from "../../inspect/export.ts";
 import { reasonWords } from "../../rules/reasons.ts";
 import { type Console, createConsole } from "../console.ts";
 import { EXIT } from "../exit.ts";

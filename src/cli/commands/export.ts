@@ -3,9 +3,9 @@
 import { resolve } from "node:path";
 import type { PageRecord } from "../../core/records.ts";
 import { spellNumber } from "../../core/units.ts";
-import type { Journal, openStateView, StateView } from "../../inspect.ts";
-import type { ExportKind, exportTo, itemLine, journalFor } from "../../inspect-export.ts";
-import type { journalLines } from "../../inspect-journal.ts";
+import type { ExportKind, exportTo, itemLine, journalFor } from "../../inspect/export.ts";
+import type { Journal, openStateView, StateView } from "../../inspect/inspect.ts";
+import type { journalLines } from "../../inspect/journal.ts";
 import { appendPage, appendRecord, lineBuffer } from "../../rules/lines.ts";
 import { type Console, createConsole } from "../console.ts";
 import { EXIT } from "../exit.ts";

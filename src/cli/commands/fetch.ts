@@ -2,8 +2,8 @@
 
 import { CrawlError } from "../../core/errors.ts";
 import { spellNumber } from "../../core/units.ts";
-import type { PageProbe, ProbeExchange, probePage, ScrapedView } from "../../probe.ts";
-import type { RobotsVerdictView } from "../../probe-verdict.ts";
+import type { PageProbe, ProbeExchange, probePage, ScrapedView } from "../../inspect/probe.ts";
+import type { RobotsVerdictView } from "../../inspect/probe-verdict.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { CrawlError } from "../../core/errors.ts";
-import type { judgeRobots, probeRobots, RobotsProbe, RobotsQuestion } from "../../probe-robots.ts";
+import type { judgeRobots, probeRobots, RobotsProbe, RobotsQuestion } from "../../inspect/probe-robots.ts";
 import { admitSeed } from "../../rules/admit.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";

@@ -4,7 +4,7 @@ import { CrawlError, type OptionProblem } from "../../core/errors.ts";
 import type { JobService } from "../../core/jobs.ts";
 import type { LogFields, Logger, LogLevel } from "../../core/log.ts";
 import { parseDuration, parseSize } from "../../core/units.ts";
-import type { JobsOptions } from "../../jobs.ts";
+import type { JobsOptions } from "../../jobs/jobs.ts";
 import { compileAddressGuard } from "../../rules/address.ts";
 import type { OpenService, ServiceOptions } from "../../service/open.ts";
 import { type Console, createConsole } from "../console.ts";

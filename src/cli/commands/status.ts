@@ -1,9 +1,9 @@
 /** `skein status`: how a crawl stands, in a state directory or on a shared store, and which crawls a store has. */
 import { spellNumber } from "../../core/units.ts";
-import type { openStateView } from "../../inspect.ts";
-import type { CrawlStatus, statusOf } from "../../inspect-status.ts";
-import type { connectStore, overviewOf } from "../../inspect-store.ts";
-import type { JobStatus, jobStatus } from "../../inspect-store-status.ts";
+import type { openStateView } from "../../inspect/inspect.ts";
+import type { CrawlStatus, statusOf } from "../../inspect/status.ts";
+import type { connectStore, overviewOf } from "../../inspect/store.ts";
+import type { JobStatus, jobStatus } from "../../inspect/store-status.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";

@@ -1,6 +1,7 @@
 /** `skein work`: a worker for the crawls of a store. */
+
+import type { WorkOptions, work } from "../../cluster/work.ts";
 import { parseDuration, spellNumber } from "../../core/units.ts";
-import type { WorkOptions, work } from "../../work.ts";
 import { EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
 import type { Io } from "../io.ts";
@@ -68,7 +69,7 @@ export async function workCommand(argv: readonly string[], io: Io, load: () => P
   };
   // One batch is one thread's.
   const threads = options.once ? 1 : spec.threads;
-  const run = threads === 1 ? work(options) : (await import("../../work-threads.ts")).workTogether({ ...options, threads }, work);
+  const run = threads === 1 ? work(options) : (await import("../../cluster/work-threads.ts")).workTogether({ ...options, threads }, work);
   let times = 0;
   const off = io.onSignal((signal) => {
     times++;

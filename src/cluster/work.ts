@@ -1,0 +1,183 @@
+/** A worker of a store: takes URLs of every crawl that is live there, as many as it has room for, until it is told to leave. */
+import { existsSync } from "node:fs";
+import { basename, join } from "node:path";
+import { assemble } from "../assemble.ts";
+import { type Clock, realClock } from "../core/clock.ts";
+import type { Logger } from "../core/log.ts";
+import { type CrawlSpec, parseSpec } from "../core/spec.ts";
+import { noteSeed } from "../engine/feed.ts";
+import { startWorker, type WorkerRun } from "../engine/worker.ts";
+import { admitSeed } from "../rules/admit.ts";
+import { connectRedis, type Link } from "../store/redis/connect.ts";
+import { createCrawls, KEPT_DAYS } from "../store/redis/crawls.ts";
+import { openRedisFrontier } from "../store/redis/frontier.ts";
+import { SHARED_LEASES } from "./cluster.ts";
+import { followTime } from "./crawl-time.ts";
+import { type Pulse, startPulse } from "./pulse.ts";
+import { sayRefused } from "./refused-address.ts";
+
+export interface WorkOptions {
+  readonly url: string;
+  /** Requests in flight over all crawls. */
+  readonly concurrency: number;
+  /** One batch of leases, then the end. */
+  readonly once: boolean;
+  /** Ends when no crawl had work for so long; null: never. */
+  readonly exitWhenIdleMs: number | null;
+  readonly scrapersDir: string | null;
+  /** What is the operator's: addresses, proxy, certificates, parse workers. */
+  readonly operator: Pick<CrawlSpec, "addresses" | "proxy" | "insecure" | "parseWorkers" | "parseTimeout">;
+  readonly log: Logger;
+  readonly clock?: Clock;
+  /** How long a store that is not there yet is waited for; 60,000 ms. */
+  readonly startWithinMs?: number;
+}
+
+export interface WorkSummary {
+  readonly crawls: number;
+  readonly requests: number;
+  /** Of the crawls. */
+  readonly ids: readonly number[];
+}
+
+export interface WorkRun {
+  /** Rejects with CrawlError `store-unreachable`. */
+  readonly done: Promise<WorkSummary>;
+  /** What is in flight is finished, unless it takes too long. */
+  leave(): void;
+}
+
+const LOOK_MS = 500;
+/** How often crawls are looked for that ended long ago. */
+const TIDY_MS = 3_600_000;
+
+interface Joined {
+  readonly run: WorkerRun;
+  over: boolean;
+}
+
+/** The spec as its creator stored it, under this worker's own rules. */
+function specOf(text: string, scraper: string | null, { operator, url }: WorkOptions): CrawlSpec {
+  const spec = parseSpec(JSON.parse(text));
+  const nothing = {
+    stateDir: null,
+    // Where the cache lies.
+    store: url,
+    outputs: [],
+    pagesFile: null,
+    skippedFile: null,
+    changesFile: null,
+    cookies: null,
+  };
+  return { ...spec, ...nothing, ...operator, scraper, incremental: false };
+}
+
+export function work(options: WorkOptions): WorkRun {
+  const { log } = options;
+  const clock = options.clock ?? realClock;
+  const joined = new Map<number, Joined>();
+  const passedOver = new Set<number>();
+  let leaving = false;
+  let requests = 0;
+  const crawls = new Set<number>();
+  let wake: () => void = () => undefined;
+
+  const active = (): number => [...joined.values()].filter(({ over }) => !over).length;
+  const share = (): number => Math.max(1, Math.floor(options.concurrency / Math.max(1, active())));
+
+  async function joinCrawl({ link, pulse }: { link: Link; pulse: Pulse }, id: number, info: ReadonlyMap<string, string>): Promise<void> {
+    const named = info.get("scraper");
+    const scraper = named === undefined ? null : join(options.scrapersDir ?? "", basename(named));
+    if (scraper !== null && (options.scrapersDir === null || !existsSync(scraper))) {
+      passedOver.add(id);
+      log("warn", "a crawl needs a scraper that this worker has not (--scrapers DIR)", { crawl: id, scraper: basename(scraper) });
+      return;
+    }
+    const spec = specOf(info.get("spec") ?? "{}", scraper, options);
+    const parts = assemble(spec, {
+      log,
+      async joins(config, siteOf) {
+        const frontier = await openRedisFrontier({ ...config, ...SHARED_LEASES }, { link, id, siteOf, onControl: () => joined.get(id)?.run.wake() });
+        return pulse.watch(id, sayRefused(frontier, id, log), share);
+      },
+    });
+    for (const seed of Array.isArray(spec.seeds) ? spec.seeds : []) {
+      const verdict = admitSeed(String(seed), [0, 0, 0, 0], spec.defaultScheme ?? "try-both");
+      if (verdict.kind === "bad") continue;
+      const { url, host, rest } = verdict.request;
+      parts.admit.scope.addSeed(url);
+      noteSeed(parts.identity, { url, host, guessed: rest?.fallback !== undefined, credentials: verdict.credentials });
+    }
+    const run = await startWorker(parts, { concurrency: share, once: options.once, elapsedMs: followTime(link, id, clock) });
+    const entry: Joined = { run, over: false };
+    joined.set(id, entry);
+    crawls.add(id);
+    log("info", "working on a crawl", { crawl: id });
+    run.done.then(
+      () => ended(id, entry),
+      (error: unknown) => {
+        passOver(id, error);
+        ended(id, entry);
+      },
+    );
+    if (leaving) run.leave();
+  }
+
+  /** What is wrong with one crawl, such as a scraper that cannot be loaded here, is no reason to leave the others. */
+  function passOver(id: number, error: unknown): void {
+    passedOver.add(id);
+    log("error", "a crawl cannot be worked on", { crawl: id, error: error instanceof Error ? error.message : String(error) });
+  }
+
+  function ended(id: number, entry: Joined): void {
+    entry.over = true;
+    requests += entry.run.view().requests;
+    joined.delete(id);
+    wake();
+  }
+
+  async function run(): Promise<WorkSummary> {
+    const link = await connectRedis(options.url, { log, startWithinMs: options.startWithinMs ?? 60_000 });
+    const pulse = startPulse(link, { kind: "work", clock });
+    try {
+      const book = createCrawls(link);
+      let idleSince = clock.now();
+      let tidiedAt = -Infinity;
+      while (!leaving) {
+        if (clock.now() - tidiedAt >= TIDY_MS) {
+          tidiedAt = clock.now();
+          await book.retire(KEPT_DAYS);
+        }
+        for (const id of await book.live()) {
+          if (joined.has(id) || passedOver.has(id) || leaving) continue;
+          const crawl = await book.get(id);
+          if (crawl !== null && !crawl.completed) await joinCrawl({ link, pulse }, id, crawl.info).catch((error: unknown) => passOver(id, error));
+        }
+        if (options.once && joined.size > 0) break;
+        if (active() > 0) idleSince = clock.now();
+        else if (options.exitWhenIdleMs !== null && clock.now() - idleSince >= options.exitWhenIdleMs) break;
+        await new Promise<void>((resolve) => {
+          const timer = clock.after(LOOK_MS, resolve);
+          wake = () => {
+            timer.cancel();
+            resolve();
+          };
+        });
+      }
+      await Promise.allSettled([...joined.values()].map(({ run: one }) => one.done));
+      return { crawls: crawls.size, requests, ids: [...crawls] };
+    } finally {
+      await pulse.close();
+      await link.close();
+    }
+  }
+
+  return {
+    done: run(),
+    leave() {
+      leaving = true;
+      for (const { run: one } of joined.values()) one.leave();
+      wake();
+    },
+  };
+}

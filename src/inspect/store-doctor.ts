@@ -1,0 +1,133 @@
+/** Whether a shared store is fit for crawls: the server, what of it is on a disk, and that each crawl there is sound. Mends nothing. */
+
+import { CrawlError } from "../core/errors.ts";
+import { silentLog } from "../core/log.ts";
+import { spellCount } from "../core/units.ts";
+import type { Link } from "../store/redis/connect.ts";
+import { createCrawls } from "../store/redis/crawls.ts";
+import { scanInvariants } from "../store/redis/doctor.ts";
+import { FULL_OUTBOX } from "../store/redis/frontier.ts";
+import { type Glance, glance, writerOf } from "../store/redis/look.ts";
+import { type ServerFacts, serverFacts } from "../store/redis/server.ts";
+import { listWorkers, type WorkerView } from "../store/redis/workers.ts";
+import type { Check } from "./doctor.ts";
+import { atWork, connectStore, endOf, SILENT_MS, specOf, stateOf } from "./store.ts";
+
+const ok = (name: string, text: string): Check => ({ name, level: "ok", text, next: null });
+const warn = (name: string, text: string, next: string): Check => ({ name, level: "warn", text, next });
+const fail = (name: string, text: string, next: string): Check => ({ name, level: "fail", text, next });
+
+const CRAWLS_LOOKED_AT = 1_000;
+const MUCH_MEMORY = 0.8;
+const FAULTS_SHOWN = 5;
+
+const megabytes = (bytes: number): string => `${(bytes / 1e6).toLocaleString("en", { maximumFractionDigits: bytes < 1e7 ? 1 : 0 })} MB`;
+
+type Info = ServerFacts["info"];
+
+function checkMemory(info: Info): Check {
+  const most = Number(info.get("maxmemory") ?? 0);
+  const used = Number(info.get("used_memory") ?? 0);
+  const policy = info.get("maxmemory_policy") ?? "noeviction";
+  const has = `${megabytes(used)} in use`;
+  if (most === 0) {
+    const text = `${has}, no bound (maxmemory 0)`;
+    return policy === "noeviction"
+      ? ok("memory", text)
+      : warn("memory", `${text}; maxmemory-policy is ${policy}`, "set it to noeviction before anybody sets a bound");
+  }
+  const text = `${has} of ${megabytes(most)}, ${policy}`;
+  if (used < most * MUCH_MEMORY) return ok("memory", text);
+  return warn("memory", text, "give it more (maxmemory), or take finished crawls out (skein export --drop): full, it takes nothing and all workers wait");
+}
+
+function checkDisk(info: Info, snapshots: boolean | null): Check {
+  if (info.get("aof_enabled") === "1") {
+    const failed = ["aof_last_write_status", "aof_last_bgrewrite_status"].filter((name) => (info.get(name) ?? "ok") !== "ok");
+    if (failed.length === 0) return ok("persistence", "append-only file on, its last write went well");
+    return fail(
+      "persistence",
+      `the append-only file has trouble: ${failed.map((name) => `${name} ${info.get(name)}`).join(", ")}`,
+      "make room on the server's disk, and see its log",
+    );
+  }
+  const next = "redis-cli CONFIG SET appendonly yes, and the same in its configuration";
+  if (info.get("rdb_last_bgsave_status") === "err")
+    return fail("persistence", "the last snapshot could not be written", "make room on the server's disk, and see its log");
+  if (snapshots === false) return warn("persistence", "nothing is kept on disk: a restart of the server loses every crawl", next);
+  return warn("persistence", "no append-only file: a restart of the server goes back to the last snapshot, if there is one", next);
+}
+
+/** A file that was cut off in the middle of a step is harmless once it is written anew (store/redis/server.ts); connecting asked for that. */
+function checkRewrite({ info, rewrittenRun }: ServerFacts): Check[] {
+  if (info.get("aof_enabled") !== "1") return [];
+  const next = "redis-cli BGREWRITEAOF, as soon as the server can";
+  if (rewrittenRun !== info.get("run_id")) return [warn("rewrite", "the append-only file was not written anew since the server started", next)];
+  const under = info.get("aof_rewrite_in_progress") === "1" || info.get("aof_rewrite_scheduled") === "1";
+  return [ok("rewrite", `the append-only file ${under ? "is being" : "was"} written anew since the server started`)];
+}
+
+function checkWorkers(workers: readonly WorkerView[]): Check {
+  const silent = workers.filter(({ silentMs }) => silentMs >= SILENT_MS);
+  const text = workers.length === 0 ? "nobody works on this store now" : spellCount(workers.length - silent.length, "process works", "processes work");
+  if (silent.length === 0) return ok("workers", workers.length === 0 ? text : `${text} on this store`);
+  const names = silent.map(({ host, pid }) => `process ${pid} on ${host}`).join(", ");
+  return warn("workers", `${text}; not heard of for a while: ${names}`, "it was killed, stopped, or is cut off; what it had in flight was taken up by others");
+}
+
+async function checkResults(link: Link, at: Glance): Promise<Check[]> {
+  if (at.waiting === 0) return [];
+  const { owner } = await writerOf(link, at.id);
+  const full = at.waiting >= FULL_OUTBOX.most || at.waitingBytes >= FULL_OUTBOX.bytes;
+  if (owner !== null && !full) return [];
+  const text = `${spellCount(at.waiting, "result waits", "results wait")}${owner === null ? ", and nobody writes them" : ""}${full ? "; until they are written its workers wait" : ""}`;
+  return [warn(`crawl ${at.id}`, text, `skein export --store … --job ${at.id} --follow -o FILE, or the command that created it`)];
+}
+
+/** Between two calls of a worker the numbers agree; between two of the scan they would not. */
+async function checkCrawl(link: Link, at: Glance, workers: readonly WorkerView[]): Promise<Check[]> {
+  const name = `crawl ${at.id}`;
+  const here = atWork(workers, at.id).length;
+  const state = stateOf(at, endOf(at, specOf(at)), here);
+  const results = await checkResults(link, at);
+  if (here > 0) return [ok(name, `${state}; looked through only while nobody works on it`), ...results];
+  if (at.seed === null) return [ok(name, "nobody has begun with it"), ...results];
+  const { faults, queued, delayed, leased, seen, hosts } = await scanInvariants(link, at.id);
+  const text = `${state}; ${spellCount(seen, "URL")} seen, ${spellCount(queued + delayed + leased, "waits", "wait")}, ${spellCount(hosts, "host")}`;
+  if (faults.length === 0) return [ok(name, `${text}; sound`), ...results];
+  const shown = faults.slice(0, FAULTS_SHOWN).join("; ");
+  const more = faults.length > FAULTS_SHOWN ? `; ${faults.length - FAULTS_SHOWN} more` : "";
+  return [fail(name, `${text}; ${shown}${more}`, "report it; the crawl may end early or never: begin it anew with --fresh"), ...results];
+}
+
+/** Every check, in the order in which they are told. A store that cannot be used is told as a failure. */
+export async function examineStore(url: string): Promise<Check[]> {
+  const began = performance.now();
+  let link: Link;
+  try {
+    link = await connectStore(url, silentLog);
+  } catch (error) {
+    if (!(error instanceof CrawlError)) throw error;
+    const away = error.code === "store-unreachable";
+    return [fail("store", error.message, away ? "start the server, or mend the address, the password or the network" : "set it right, or name another server")];
+  }
+  try {
+    const ms = Math.round(performance.now() - began);
+    const { kind, version } = link.server;
+    const [facts, ids, workers] = await Promise.all([serverFacts(link), createCrawls(link).list(CRAWLS_LOOKED_AT), listWorkers(link)]);
+    const checks = [
+      ok("store", `${kind === "valkey" ? "Valkey" : "Redis"} ${version} at ${link.address.shown}, connected in ${ms} ms; ${spellCount(ids.length, "crawl")}`),
+      checkMemory(facts.info),
+      checkDisk(facts.info, facts.snapshots),
+      ...checkRewrite(facts),
+      checkWorkers(workers),
+    ];
+    for (const id of ids) {
+      const at = await glance(link, id);
+      if (at !== null) checks.push(...(await checkCrawl(link, at, workers)));
+    }
+    return checks;
+  } finally {
+    await link.close();
+  }
+}
