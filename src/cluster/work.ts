@@ -14,7 +14,7 @@ import { openRedisFrontier } from "../store/redis/frontier.ts";
 import { SHARED_LEASES } from "./cluster.ts";
 import { followTime } from "./crawl-time.ts";
 import { type Pulse, startPulse } from "./pulse.ts";
-import { sayRefused } from "./refused-address.ts";
+import { minding, reachesFurther } from "./refused-address.ts";
 
 export interface WorkOptions {
   readonly url: string;
@@ -57,8 +57,7 @@ interface Joined {
 }
 
 /** The spec as its creator stored it, under this worker's own rules. */
-function specOf(text: string, scraper: string | null, { operator, url }: WorkOptions): CrawlSpec {
-  const spec = parseSpec(JSON.parse(text));
+function specOf(spec: CrawlSpec, scraper: string | null, { operator, url }: WorkOptions): CrawlSpec {
   const nothing = {
     stateDir: null,
     // Where the cache lies.
@@ -93,12 +92,22 @@ export function work(options: WorkOptions): WorkRun {
       log("warn", "a crawl needs a scraper that this worker has not (--scrapers DIR)", { crawl: id, scraper: basename(scraper) });
       return;
     }
-    const spec = specOf(info.get("spec") ?? "{}", scraper, options);
+    const asked = parseSpec(JSON.parse(info.get("spec") ?? "{}"));
+    const spec = specOf(asked, scraper, options);
+    const refusing = {
+      crawl: id,
+      log,
+      further: reachesFurther(asked.addresses, spec.addresses),
+      leave() {
+        passedOver.add(id);
+        joined.get(id)?.run.leave();
+      },
+    };
     const parts = assemble(spec, {
       log,
       async joins(config, siteOf) {
         const frontier = await openRedisFrontier({ ...config, ...SHARED_LEASES }, { link, id, siteOf, onControl: () => joined.get(id)?.run.wake() });
-        return pulse.watch(id, sayRefused(frontier, id, log), share);
+        return pulse.watch(id, minding(frontier, refusing), share);
       },
     });
     for (const seed of Array.isArray(spec.seeds) ? spec.seeds : []) {

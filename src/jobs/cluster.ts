@@ -5,7 +5,7 @@ import { SHARED_LEASES } from "../cluster/cluster.ts";
 import { noteTime } from "../cluster/crawl-time.ts";
 import { startDrain } from "../cluster/drain.ts";
 import { startPulse } from "../cluster/pulse.ts";
-import { sayRefused } from "../cluster/refused-address.ts";
+import { minding } from "../cluster/refused-address.ts";
 import type { Clock } from "../core/clock.ts";
 import { CrawlError } from "../core/errors.ts";
 import type { FinishReason } from "../core/events.ts";
@@ -113,7 +113,8 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     const sinks = [...files, ...given.sinks];
     use(sinks);
     const opened = await openRedisFrontier({ ...input.config, ...SHARED_LEASES }, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
-    const frontier = pulse === null ? opened : pulse.watch(id, sayRefused(opened, id, log), () => input.spec.concurrency);
+    const frontier =
+      pulse === null ? opened : pulse.watch(id, minding(opened, { crawl: id, log, further: false, leave: () => undefined }), () => input.spec.concurrency);
     const { control: now } = await frontier.counts();
     if (now === "pause" && run.current().state === "running") await frontier.control("run");
     const time = noteTime(crawls, id, clock, elapsedBeforeMs);

@@ -47,6 +47,18 @@ test("a crawl on Redis has the records, skipped URLs and links of one in memory"
   });
 });
 
+test("a worker that refuses the crawl's addresses hands its pages back and leaves them to others", { skip: skipRedis }, async () => {
+  await checkEqual(60, async (origin, cwd) => {
+    const args = ["work", "--store", store(), "--exit-when-idle", "3s", "-c", "8"];
+    const refuses = runCommand(args, folder(), null);
+    const { code, stderr } = await runCommand(crawlArgs(origin, "-c", "1"), cwd, null);
+    assert.equal(code, 0, stderr);
+    const { stderr: said } = await refuses;
+    assert.match(said, /left to others; --allow-address opens some/);
+    assert.equal(said.match(/working on a crawl/g)?.length, 1, said);
+  });
+});
+
 test("workers join a crawl, one of them is killed, and every page is there once", { skip: skipRedis }, async () => {
   await checkEqual(200, async (origin, cwd) => {
     const helpers = [worker(), worker(2_500)];
