@@ -201,9 +201,12 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
     one.signal("SIGCONT");
   }
 
+  const deadCreators = new Set<number | undefined>();
+
   /** The outputs are the dead one's for another 15 s, unless its hold is ended. */
   async function restartCreator(): Promise<void> {
     await creator.kill();
+    deadCreators.add(creator.child.pid);
     await direct.command("DEL", "{skein}:1:own");
     creator = startCreator();
   }
@@ -290,6 +293,12 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
         if (code === 0) return;
         // A power cut soon after a creator had died: what the dead one wrote its follower cannot know.
         if (code === 5 && /the same command again goes on from there/.test(creator.stderr())) {
+          await restartCreator();
+          continue;
+        }
+        // A power cut has undone the end of a dead one's hold.
+        const holder = /are being written by skein crawl \(process (\d+) /.exec(creator.stderr())?.[1];
+        if (code === 7 && troubles.has("end of the log torn off") && deadCreators.has(Number(holder))) {
           await restartCreator();
           continue;
         }
