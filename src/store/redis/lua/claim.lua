@@ -51,7 +51,13 @@ local function unpark()
     local names = call('ZRANGE', J .. ':pk:' .. level, 0, UNPARKED - 1)
     touch()
     readAhead(names)
-    for _, name in ipairs(names) do placeHost(hostOf(name, 0, 0)) end
+    -- What lies here against its own record would be met for ever.
+    if #names == 0 then call('ZREM', J .. ':pl', level) end
+    for _, name in ipairs(names) do
+      local h = hostOf(name, 0, 0)
+      if h.pos ~= tonumber(level) + 2 then call('ZREM', J .. ':pk:' .. level, name) end
+      placeHost(h)
+    end
     flushPlaced()
     return true
   end
