@@ -13,7 +13,8 @@ RUN node scripts/build.mjs --strict && npm pack --ignore-scripts --pack-destinat
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production
 COPY --from=build /tmp/skein-*.tgz /tmp/
-RUN npm install --global --ignore-scripts /tmp/skein-*.tgz && rm -rf /tmp/skein-*.tgz /root/.npm \
+# npm leaves root's compile cache in /tmp, where the user of the image could then not have one of its own.
+RUN npm install --global --ignore-scripts /tmp/skein-*.tgz && rm -rf /tmp/* /root/.npm \
   && mkdir /data && chown node:node /data
 USER node
 WORKDIR /data
