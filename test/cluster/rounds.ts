@@ -202,11 +202,15 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
   }
 
   const deadCreators = new Set<number | undefined>();
+  /** The creator was killed after it had noted the end of its crawl: all is written, and the same command would begin another. */
+  let finished = false;
 
   /** The outputs are the dead one's for another 15 s, unless its hold is ended. */
   async function restartCreator(): Promise<void> {
     await creator.kill();
     deadCreators.add(creator.child.pid);
+    finished = (await direct.command("HEXISTS", "{skein}:1:info", "finished")) === 1;
+    if (finished) return;
     await direct.command("DEL", "{skein}:1:own");
     creator = startCreator();
   }
@@ -278,14 +282,14 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
       }
       while ((await direct.command("HGET", "{skein}:1:m", "sc"))?.toString() !== "1" && !creator.over) await sleep(20);
       whole = statSync(logFile()).size;
-      for (let made = 0; made < most; made++) {
+      for (let made = 0; made < most && !finished; made++) {
         if ((await creatorEnds(150 + random() * 700)) && (await creator.ended) !== 5) break;
         const trouble = draw();
         troubles.set(trouble, (troubles.get(trouble) ?? 0) + 1);
         await make(trouble);
       }
       const until = performance.now() + LONGEST_MS;
-      for (;;) {
+      while (!finished) {
         if (!(await creatorEnds(Math.max(0, until - performance.now())))) {
           throw new Error(`it does not end: ${JSON.stringify(await scanInvariants(direct, 1))}\n${creator.stderr()}`);
         }
