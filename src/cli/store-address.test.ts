@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { fakeIo } from "../../test/cli/fake-io.ts";
 import { WORK } from "./commands/work.ts";
-import { storeAddress, storeOfContainers } from "./store-address.ts";
+import { storeAddress, storeOfContainers, withoutPassword } from "./store-address.ts";
 import { readVerb } from "./verb.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-store-address-"));
@@ -50,4 +50,12 @@ test("no password is shown, neither of a good address nor of a bad one", () => {
     (error: Error) => error.message.startsWith("REDIS_URL: ") && !error.message.includes("s3cret"),
   );
   assert.throws(() => storeOfContainers({ REDIS_PORT_6379_TCP_ADDR: "host", REDIS_PORT_6379_TCP_PORT: "many" }), /REDIS_PORT_6379_TCP_ADDR: expected/);
+});
+
+test("arguments are shown without the passwords of their URLs", () => {
+  const shown = (text: string) => withoutPassword(text);
+  assert.equal(shown("redis://:geheim@127.0.0.1:8790/2?prefix=a"), "redis://:***@127.0.0.1:8790/2?prefix=a");
+  assert.equal(shown("--store=rediss://u:p%40w:x@host"), "--store=rediss://u:***@host");
+  assert.equal(shown("redis+sentinel://:pw@s1,s2:1/main"), "redis+sentinel://:***@s1,s2:1/main");
+  for (const same of ["https://a.test:8080/b@c", "redis://host:6379", "-o", "https://a.test/?q=x:y@z"]) assert.equal(shown(same), same);
 });

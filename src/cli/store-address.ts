@@ -58,3 +58,6 @@ export function storeNamed(reading: Reading, argv: readonly string[], env: Io["e
 export function storeAddress(reading: Reading, argv: readonly string[], env: Io["env"]): StoreAddress | null {
   return storeNamed(reading, argv, env) ?? storeOfContainers(env);
 }
+
+/** Of URLs in arguments (--store, --proxy, a seed) their passwords are kept back. */
+export const withoutPassword = (text: string): string => text.replace(/(:\/\/[^/?#@:]*:)[^/?#]*@/, "$1***@");

@@ -17,6 +17,7 @@ import { noProgress, REDRAW_MS } from "../progress.ts";
 import { checkInputFiles, openSeeds, type SeedSources } from "../seeds.ts";
 import { describePatterns, envSettings, finishSpec, mergeSettings, readConfig } from "../settings.ts";
 import { stdoutSink } from "../stdout.ts";
+import { withoutPassword } from "../store-address.ts";
 import { summaryLines } from "../summary.ts";
 
 /** The front door, and the reason by which a stop from a signal is known; loaded only when there is something to crawl. */
@@ -245,6 +246,9 @@ const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text :
 function sayHowToResume(console: Console, argv: readonly string[], spec: CrawlSpec, dir: string, io: Io): void {
   // npm says how it was started: `skein` alone is then on nobody's path.
   const program = io.env["npm_command"] === "exec" ? ["npx", "skein"] : ["skein"];
-  const command = [...program, "crawl", ...argv, ...(spec.stateDir === null && spec.store === null ? ["--state", dir] : [])].map(quoted).join(" ");
-  console.say("info", `to resume: ${command}`, "to resume", { command, dir });
+  const args = [...program, "crawl", ...argv, ...(spec.stateDir === null && spec.store === null ? ["--state", dir] : [])];
+  const shown = args.map(withoutPassword);
+  const command = shown.map(quoted).join(" ");
+  const hint = shown.some((arg, n) => arg !== args[n]) ? " (with the password in place of ***)" : "";
+  console.say("info", `to resume: ${command}${hint}`, "to resume", { command, dir });
 }

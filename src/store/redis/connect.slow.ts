@@ -132,6 +132,13 @@ test("a wrong password is an error at once; the right one with its database open
   await link.close();
 });
 
+test("a database that the server does not have is refused, not replaced by the first one", { skip: skipRedis }, async (t) => {
+  const server = await started(t, ["--databases", "4"]);
+  await assert.rejects(connectRedis(`${server.url}/4`, { log: silentLog }), failsWith("invalid-options", /has no database 4/));
+  const link = await connectRedis(`${server.url}/3`, { log: silentLog });
+  await link.close();
+});
+
 test("an append-only file is rewritten once for each start of the server", { skip: skipRedis }, async (t) => {
   const server = await started(t, ["--appendfsync", "always"]);
   const rewrites = async (): Promise<number> => {

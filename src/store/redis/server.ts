@@ -49,6 +49,14 @@ async function takesSnapshots(config: () => Promise<unknown>): Promise<boolean |
 
 /** Throws `invalid-options` for a server on which a crawl would lose what it knows. Asked at every connection: it may be another server. */
 export async function checkServer(client: Redis, address: RedisAddress, log: Logger): Promise<ServerView> {
+  if (address.db > 0) {
+    // The client selects it as well, and goes on with database 0 when there is none.
+    await client.select(address.db).catch((error: Error) => {
+      if (/out of range/i.test(error.message))
+        refuse(address, `has no database ${address.db}: its \`databases\` setting says how many there are, counted from 0`);
+      throw error;
+    });
+  }
   const fields = fieldsOf(await client.info());
   const [major = 0, minor = 0] = (fields.get("redis_version") ?? "0").split(".").map(Number);
   const valkey = fields.get("valkey_version");
