@@ -47,7 +47,7 @@ export interface RedisFrontierEnv {
 export const FULL_OUTBOX = { most: 10_000, bytes: 64 * 1_024 * 1_024 } as const;
 /** Links of one call, and hosts that they are on: more would hold up the server for other callers, and a host costs it more than a link. */
 const LINKS_PER_CALL = 250;
-const HOSTS_PER_CALL = 48;
+const HOSTS_PER_CALL = 100;
 
 /** What one call takes of the requests from `from` on. */
 function onePart(requests: readonly CrawlRequest[], from: number): readonly CrawlRequest[] {
