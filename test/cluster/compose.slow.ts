@@ -3,7 +3,6 @@
  * volumes, published ports – is not tried here: that needs a container engine. needs: redis-server
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -11,7 +10,7 @@ import { after, before, test } from "node:test";
 import { freePort, skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
 import { type Finished, root, run } from "../command.ts";
 import { type Served, serve, tree } from "../crawl/served.ts";
-import { until } from "./processes.ts";
+import { killAll, startProcess, until } from "./processes.ts";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -68,16 +67,17 @@ const surroundings = (more: Env): Env => ({
 });
 
 let redis: TestServer;
-const running = new Set<ChildProcess>();
 const options = { skip: skipRedis, timeout: 60_000 };
 before(async () => {
   mkdirSync(path);
   symlinkSync(process.execPath, join(path, "node"));
   symlinkSync(join(root, "bin/skein.js"), join(path, "skein"));
-  if (skipRedis === false) redis = await startServer(["--maxmemory-policy", "noeviction"]);
+  // With the settings that the container has; its first word is the program.
+  const [, ...settings] = words(only(serviceLines("redis"), /^ {4}command: (\[.*\])$/, "compose.yaml, redis"));
+  if (skipRedis === false) redis = await startServer(settings);
 });
 after(async () => {
-  for (const child of running) child.kill("SIGKILL");
+  killAll();
   await redis?.stop();
   rmSync(temporary, { recursive: true, force: true });
 });
@@ -93,38 +93,23 @@ interface Container {
   stop(graceMs: number): Promise<number | null>;
 }
 
-function start([file = "", ...args]: readonly string[], env: Env = {}): Container {
+function start(command: readonly string[], env: Env = {}): Container {
   const cwd = folder();
-  const child = spawn(file, args, { cwd, env: surroundings(env), stdio: ["ignore", "ignore", "pipe"] });
-  running.add(child);
-  let stderr = "";
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
-  let over = false;
-  const ended = new Promise<number | null>((done) => {
-    const end = (code: number | null): void => {
-      over = true;
-      running.delete(child);
-      done(code);
-    };
-    child.on("error", (error) => {
-      stderr += error.message;
-      end(null);
-    });
-    child.on("close", end);
-  });
+  const one = startProcess(command, cwd, surroundings(env));
+  const name = command.join(" ");
   return {
     folder: cwd,
-    stderr: () => stderr,
-    ended,
+    stderr: one.stderr,
+    ended: one.ended,
     says: (what) =>
-      until(`${file} ${args.join(" ")} says ${what}`, () => {
-        assert.ok(what.test(stderr) || !over, `${file} ${args.join(" ")} ended and said: ${stderr}`);
-        return what.test(stderr);
+      until(`${name} says ${what}`, () => {
+        assert.ok(what.test(one.stderr()) || !one.over, `${name} ended and said: ${one.stderr()}`);
+        return what.test(one.stderr());
       }),
     async stop(graceMs) {
-      child.kill("SIGTERM");
-      const patience = setTimeout(() => child.kill("SIGKILL"), graceMs);
-      const code = await ended;
+      one.signal("SIGTERM");
+      const patience = setTimeout(() => one.signal("SIGKILL"), graceMs);
+      const code = await one.ended;
       clearTimeout(patience);
       return code;
     },

@@ -35,7 +35,12 @@ export async function until(what: string, holds: () => boolean | Promise<boolean
 }
 
 export function startCommand(args: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}): Running {
-  const child = spawn(process.execPath, [bin, ...args], { cwd, stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, ...env } });
+  return startProcess([process.execPath, bin, ...args], cwd, { ...process.env, ...env });
+}
+
+/** `env`: all of its surroundings. */
+export function startProcess([file = "", ...args]: readonly string[], cwd: string, env: NodeJS.ProcessEnv): Running {
+  const child = spawn(file, args, { cwd, stdio: ["ignore", "ignore", "pipe"], env });
   running.add(child);
   let stderr = "";
   let over = false;
