@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { freePort, skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
 import { comparable, faultySite, runCommand } from "../crawl/kills.ts";
-import { serve } from "../crawl/served.ts";
+import { type Answer, serve } from "../crawl/served.ts";
+import { startCommand, until } from "./processes.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-cluster-"));
 const folder = () => mkdtempSync(join(root, "d-"));
@@ -26,14 +27,38 @@ const store = (): string => redis?.url ?? "";
 const worker = (kill: Parameters<typeof runCommand>[2] = null) =>
   runCommand(["work", "--store", store(), "--allow-address", "127.0.0.1", "--exit-when-idle", "3s", "-c", "8"], folder(), kill);
 
+/** Keeps the pages from `/p20` on waiting while it is shut: whoever is to take part in a crawl can come in time, however slow it is. */
+function gatedSite(pages: number) {
+  const answer = faultySite(pages);
+  const waiting: (() => void)[] = [];
+  let shut = false;
+  const site: Answer = async (request, response) => {
+    if (shut && /^\/(?:r\/|p)?([2-9]\d|\d{3,})$/.test(request.url ?? "")) await new Promise<void>((go) => waiting.push(go));
+    await answer(request, response);
+  };
+  return {
+    site,
+    waiting: () => waiting.length,
+    shut: () => {
+      shut = true;
+    },
+    open: () => {
+      shut = false;
+      for (const go of waiting.splice(0)) go();
+    },
+  };
+}
+type Gate = ReturnType<typeof gatedSite>;
+
 /** The same site, crawled in memory first and then by `wild`, must leave the same lines. */
-async function checkEqual(pages: number, wild: (origin: string, cwd: string) => Promise<void>): Promise<void> {
-  await using server = await serve(faultySite(pages));
+async function checkEqual(pages: number, wild: (origin: string, cwd: string, gate: Gate) => Promise<void>): Promise<void> {
+  const gate = gatedSite(pages);
+  await using server = await serve(gate.site);
   const calm = folder();
   const undisturbed = await runCommand(["crawl", server.origin, "-d", "30", ...outputs], calm, null);
   assert.equal(undisturbed.code, 0, undisturbed.stderr);
   const cwd = folder();
-  await wild(server.origin, cwd);
+  await wild(server.origin, cwd, gate);
   for (const file of FILES) assert.deepEqual(comparable(join(cwd, file)), comparable(join(calm, file)), file);
 }
 
@@ -48,23 +73,34 @@ test("a crawl on Redis has the records, skipped URLs and links of one in memory"
 });
 
 test("a worker that refuses the crawl's addresses hands its pages back and leaves them to others", { skip: skipRedis }, async () => {
-  await checkEqual(60, async (origin, cwd) => {
-    const args = ["work", "--store", store(), "--exit-when-idle", "3s", "-c", "8"];
-    const refuses = runCommand(args, folder(), null);
-    const { code, stderr } = await runCommand(crawlArgs(origin, "-c", "1"), cwd, null);
+  await checkEqual(60, async (origin, cwd, gate) => {
+    gate.shut();
+    const refuses = startCommand(["work", "--store", store(), "--exit-when-idle", "3s", "-c", "8"], folder());
+    const crawl = runCommand(crawlArgs(origin, "-c", "1"), cwd, null);
+    await until("the worker leaves the crawl to others", () => refuses.stderr().includes("left to others; --allow-address opens some"), [refuses]);
+    gate.open();
+    const { code, stderr } = await crawl;
     assert.equal(code, 0, stderr);
-    const { stderr: said } = await refuses;
-    assert.match(said, /left to others; --allow-address opens some/);
-    assert.equal(said.match(/working on a crawl/g)?.length, 1, said);
+    assert.equal(await refuses.ended, 0, refuses.stderr());
+    assert.equal(refuses.stderr().match(/working on a crawl/g)?.length, 1, refuses.stderr());
   });
 });
 
 test("workers join a crawl, one of them is killed, and every page is there once", { skip: skipRedis }, async () => {
-  await checkEqual(200, async (origin, cwd) => {
-    const helpers = [worker(), worker(2_500)];
-    const { code, stderr } = await runCommand(crawlArgs(origin, "-c", "4"), cwd, null);
+  await checkEqual(200, async (origin, cwd, gate) => {
+    gate.shut();
+    let over = false;
+    const helpers = [worker(), worker(() => over)];
+    const crawl = runCommand(crawlArgs(origin, "-c", "4", "--per-host", "32"), cwd, null);
+    // The crawl itself asks for 4 at once and a worker for 8: with 13 all three have some.
+    await until("all three wait for pages", () => gate.waiting() >= 13);
+    over = true;
+    await helpers[1];
+    gate.open();
+    const { code, stderr } = await crawl;
     assert.equal(code, 0, stderr);
-    const [stayed] = await Promise.all(helpers);
+    const [stayed, killed] = await Promise.all(helpers);
+    assert.equal(killed?.code, null, killed?.stderr);
     assert.equal(stayed?.code, 0, stayed?.stderr);
     assert.match(stayed?.stderr ?? "", /left: [1-9]\d* requests for [1-9]/);
   });
