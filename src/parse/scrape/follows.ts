@@ -3,6 +3,7 @@ import type { CheerioAPI } from "cheerio";
 import type { Follow } from "../../core/scraping.ts";
 import { type FollowOptions, isRecord, type Reference, whatIs } from "./define.ts";
 import { detached } from "./detach.ts";
+import { jsonOf } from "./json.ts";
 
 /** A follow before the page has ended: what a watermark has counted is known only then. */
 export type PendingFollow = Omit<Follow, "oldRuns">;
@@ -54,18 +55,6 @@ function dataOf(data: unknown): string | null {
   if (data === undefined) return null;
   if (typeof data !== "object" || data === null) throw new TypeError(`follow: data must be an object, not ${whatIs(data)}`);
   return jsonOf("follow: data", data);
-}
-
-/** Throws TypeError for what JSON cannot hold. */
-export function jsonOf(what: string, value: unknown): string {
-  let json: string | undefined;
-  try {
-    json = JSON.stringify(value);
-  } catch (cause) {
-    throw new TypeError(`${what} cannot be written as JSON: ${cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause)}`, { cause });
-  }
-  if (json === undefined) throw new TypeError(`${what} cannot be written as JSON: it is ${whatIs(value)}`);
-  return json;
 }
 
 function readMessage(options: FollowOptions): Pick<Follow, "method" | "body" | "headers"> {

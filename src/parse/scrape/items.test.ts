@@ -29,10 +29,25 @@ test("what is no item is refused in words", async () => {
     [() => 1, /not a function$/],
     [cyclic, /^item: it cannot be written as JSON: Converting circular structure/],
     [{ n: 1n }, /^item: it cannot be written as JSON: .*BigInt/],
+    [{ a: [{ "the title": Promise.resolve("x") }] }, /^item: it cannot be written as JSON: a\[0\]\.the title is a promise; await it$/],
+    [{ n: 1, m: new Map([["a", 1]]) }, /JSON: m is a Map; give an object: Object\.fromEntries\(map\)$/],
+    [{ tags: new Set(["a"]) }, /JSON: tags is a Set; give an array: \[\.\.\.set\]$/],
+    [{ price: /\d/ }, /JSON: price is a RegExp; give its source$/],
+    [{ why: new Error("x") }, /JSON: why is an Error; give its message$/],
     [new Date(0), /^item: it is written as "1970-01-01T00:00:00.000Z" in JSON; expected an object of fields$/],
   ];
   // `as`: a JavaScript author may give anything.
   for (const [fields, message] of cases) assert.match(await refusal(({ item }) => item(fields as object)), message);
+});
+
+test("an empty object is a value, and a schema may make something of a Set", async () => {
+  const toList = {
+    "~standard": { version: 1 as const, vendor: "t", validate: (value: unknown) => ({ value: { tags: [...(value as { tags: Set<string> }).tags] } }) },
+  };
+  assert.deepEqual((await scraped(({ item }) => item({ a: {}, b: new (class Empty {})() }))).items, [{ type: "items", key: null, json: '{"a":{},"b":{}}' }]);
+  assert.deepEqual((await scraped(({ item }) => item({ tags: new Set(["a"]) }), scrapeTask(""), {}, { items: toList })).items, [
+    { type: "items", key: null, json: '{"tags":["a"]}' },
+  ]);
 });
 
 test("the only declared type is the default; undeclared ones are named", async () => {

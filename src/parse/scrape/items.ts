@@ -2,6 +2,7 @@
 import type { BadItem, ItemRecord } from "../../core/records.ts";
 import { type ItemTypeOptions, isRecord, type Scraper, whatIs } from "./define.ts";
 import { detached } from "./detach.ts";
+import { asGiven, jsonOf } from "./json.ts";
 import { columnsOf, isSchema, type SchemaResult, type StandardSchemaV1, spellPath } from "./standard-schema.ts";
 
 /** A kind of item, as outputs that have columns need to know it. */
@@ -41,12 +42,12 @@ export function createItemTaker(rules: ItemRules): ItemTaker {
   return {
     take(fields, type) {
       const name = typeFor(rules, type);
-      const given = asJson(fields);
       const rule = rules.get(name);
       if (rule === undefined || rule.schema === null) {
-        kept.push(withKey(name, rule?.key ?? null, fields, given));
+        kept.push(withKey(name, rule?.key ?? null, fields, asJson(fields)));
         return;
       }
+      const given = asJson(fields, asGiven);
       const result = rule.schema["~standard"].validate(fields);
       if ("then" in result) {
         waits = true;
@@ -82,18 +83,10 @@ function typeFor(rules: ItemRules, type: string | undefined): string {
   return detached(type);
 }
 
-/** Fresh text: nothing in it keeps the page alive. */
-function asJson(fields: unknown): string {
+function asJson(fields: unknown, write = jsonOf): string {
   if (!isRecord(fields)) throw new TypeError(`item: expected an object of fields, not ${whatIs(fields)}`);
-  let json: string | undefined;
-  try {
-    json = JSON.stringify(fields);
-  } catch (cause) {
-    // The messages of JSON.stringify draw a cycle over several lines.
-    const why = cause instanceof Error ? (cause.message.split("\n")[0] ?? "") : String(cause);
-    throw new TypeError(`item: it cannot be written as JSON: ${why}`, { cause });
-  }
-  if (json === undefined || !json.startsWith("{")) throw new TypeError(`item: it is written as ${json ?? "nothing"} in JSON; expected an object of fields`);
+  const json = write("item: it", fields);
+  if (!json.startsWith("{")) throw new TypeError(`item: it is written as ${json} in JSON; expected an object of fields`);
   return json;
 }
 

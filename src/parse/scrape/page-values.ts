@@ -4,7 +4,7 @@ import type { ScrapeTask } from "../../core/scraping.ts";
 import { compareValues, MARK, RUN_MARK, STATE } from "../../rules/values.ts";
 import { type Parsed, type Watermark, whatIs } from "./define.ts";
 import { detached } from "./detach.ts";
-import { jsonOf } from "./follows.ts";
+import { jsonOf } from "./json.ts";
 
 /** Settled values by key, JSON text. */
 export type Values = ReadonlyMap<string, string>;
