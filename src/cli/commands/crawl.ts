@@ -69,7 +69,7 @@ function checkTogether(flags: CliFlags, given: readonly Given[], { stateDir, sto
 
 function sayAtStart(console: Console, { spec, strange, configName, flags }: Command): void {
   for (const text of strange) console.say("warn", `warning: ${text}`, text);
-  if (configName !== null) console.say("debug", `options from ${configName}`, "config file", { name: configName });
+  if (configName !== null) console.say("info", `options from ${configName}`, "config file", { name: configName });
   if (flags.verbose) {
     for (const { option, pattern, reading } of describePatterns(spec)) {
       console.say("debug", `${option} ${pattern}: ${reading}`, "pattern", { option, pattern, reading });

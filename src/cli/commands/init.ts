@@ -92,6 +92,7 @@ export async function initCommand(argv: readonly string[], io: Io): Promise<numb
   if (reading === null) return EXIT.ok;
   const [dir = ".", extra] = reading.args;
   if (extra !== undefined) throw usageError(extra, "skein init takes one folder");
+  if (dir.includes("://")) throw usageError(dir, "skein init takes a folder; where the crawl starts is said by --url");
   const url = reading.text("url") ?? DEFAULT_URL;
   if ("reject" in parseUrl(url)) throw usageError(url, "expected an http:// or https:// URL");
   const folder = join(io.cwd, dir);
