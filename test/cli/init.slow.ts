@@ -73,3 +73,16 @@ test("what is there already is left alone, and wrong usage has status 2", async 
   assert.equal(refused.status, 3);
   assert.match(refused.err, /cannot write file\/package\.json/);
 });
+
+test("a URL is no folder, and the crawl says whose options it takes", async () => {
+  await using folder = await temporaryFolder();
+  const { status, err } = await init(folder.path, "https://example.com/");
+  assert.equal(status, 2);
+  assert.match(err, /https:\/\/example\.com\/: skein init takes a folder; where the crawl starts is said by --url/);
+  assert.deepEqual(readdirSync(folder.path), []);
+  writeFileSync(join(folder.path, "skein.config.json"), '{"maxDepth":0}');
+  await using served = await serve((_, response) => html(response, "<p>"));
+  const { code, stderr } = await run(process.execPath, ["--input-type=module", "-e", program, "crawl", `${served.origin}/`], folder.path);
+  assert.equal(code, 0, stderr);
+  assert.match(stderr, /^options from skein\.config\.json$/m);
+});
