@@ -3,6 +3,7 @@ import type { Redis } from "ioredis";
 import { CrawlError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { parseRedisUrl, type RedisAddress } from "./address.ts";
+import { createPatience, LEAVE_WITHIN_MS } from "./patience.ts";
 import { type ScriptName, scriptOf } from "./scripts.ts";
 import { askForRewrite, checkServer, checkVersion, type ServerView } from "./server.ts";
 
@@ -15,6 +16,8 @@ export interface ConnectOptions {
   readonly waitMs?: number;
   /** A call that gets no answer for so long counts as lost; 15,000. */
   readonly answerWithinMs?: number;
+  /** Resolves when the process is told to leave: from then on a store that does not answer is waited for some seconds only, and every call rejects after that. */
+  readonly leaving?: Promise<void>;
   readonly log: Logger;
   /** PEM of an authority that is trusted beside the usual ones. */
   readonly ca?: string;
@@ -80,6 +83,8 @@ function clientOptions(address: RedisAddress, { answerWithinMs = 15_000, ca }: C
     disableClientInfo: true,
     connectionName: "skein",
     connectTimeout: 5_000,
+    // Of a server that no longer takes part in the closing of a connection.
+    disconnectTimeout: 500,
     socketTimeout: answerWithinMs,
     keepAlive: 10_000,
     // Whatever was under way when the connection broke is told so; `attempt` below decides what comes of it.
@@ -107,7 +112,10 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   let server: ServerView | null = null;
   let connections = 0;
   let closed = false;
+  let closedWhy = "was closed";
   let lastTrouble = "no answer";
+  /** Why the last call that has to be repeated came to nothing. */
+  let lastFailure = lastTrouble;
   let saidAt = -Infinity;
   let saidWhy = "";
   /** Of the connection that is open now; null: none is. */
@@ -180,11 +188,20 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   }
 
   async function attempt<T>(call: () => Promise<T>, boundMs: number, waitsForRoom = true): Promise<T> {
+    const end = boundMs < LEAVE_WITHIN_MS ? undefined : patience.begin();
+    try {
+      return await repeat(call, boundMs, waitsForRoom);
+    } finally {
+      end?.();
+    }
+  }
+
+  async function repeat<T>(call: () => Promise<T>, boundMs: number, waitsForRoom: boolean): Promise<T> {
     const begun = performance.now();
     let pauseMs = FIRST_PAUSE_MS;
     let failed = false;
     for (;;) {
-      if (closed) throw unreachable("was closed");
+      if (closed) throw unreachable(closedWhy);
       try {
         await verified();
         const answer = await call();
@@ -197,7 +214,9 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
       } catch (error) {
         failed = true;
         judge(error);
+        if (closed) continue;
         const why = isReply(error) ? wordOf(error) : lastTrouble;
+        lastFailure = why;
         if (!waitsForRoom && NO_ROOM.test(why)) throw unreachable(`takes no writes: ${why}`, error);
         if (performance.now() - begun >= boundMs) throw unreachable(`did not answer within ${Math.round(boundMs / 1_000)} s: ${why}`, error);
         if (performance.now() - begun >= Math.min(SAY_AFTER_MS, boundMs / 4)) say(why);
@@ -217,10 +236,20 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     }
   }
 
+  const patience = createPatience({
+    leaving: options.leaving,
+    say: (seconds) => log("warn", `the store does not answer: waiting ${seconds} s more for it`, { store: address.shown, why: lastFailure }),
+    over() {
+      closedWhy = `did not answer within ${LEAVE_WITHIN_MS / 1_000} s: ${lastFailure}`;
+      void close();
+    },
+  });
+
   // What stands in the way is an `error` of its own; this only says that there is no connection.
   client.connect().catch(() => undefined);
   const close = async (): Promise<void> => {
     closed = true;
+    patience.close();
     for (const go of [...waiting]) go();
     client.disconnect();
   };
