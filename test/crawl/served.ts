@@ -72,3 +72,37 @@ export function tree(pages: number): Answer {
     html(response, `<title>page ${i}</title>${links.map((k) => `<a href="/${k}">${k}</a>`).join(" ")} <a href="/">home</a>`);
   };
 }
+
+export interface Gate {
+  readonly answer: Answer;
+  /** Requests that have been kept waiting since it was shut, those of dead processes too. */
+  waiting(): number;
+  shut(): void;
+  open(): void;
+}
+
+/** A site that keeps some of its targets waiting while it is shut, so that nothing is over before a test has seen what it waits for. It begins open. */
+export function gated(answer: Answer, holds: (target: string) => boolean): Gate {
+  const waiting: (() => void)[] = [];
+  let isShut = false;
+  return {
+    async answer(request, response) {
+      if (isShut && holds(request.url ?? "")) await new Promise<void>((go) => waiting.push(go));
+      await answer(request, response);
+    },
+    waiting: () => waiting.length,
+    shut() {
+      isShut = true;
+    },
+    open() {
+      isShut = false;
+      for (const go of waiting.splice(0)) go();
+    },
+  };
+}
+
+/** For `gated`: pages from this number on, by the last number of their target. */
+export const fromPage =
+  (least: number) =>
+  (target: string): boolean =>
+    Number(/(\d+)$/.exec(target)?.[1] ?? "-1") >= least;

@@ -5,8 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
+import { killAll, startCommand, until } from "../cluster/processes.ts";
 import { comparable, faultySite, runCommand } from "./kills.ts";
-import { serve } from "./served.ts";
+import { fromPage, gated, serve } from "./served.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-threads-store-"));
 const folder = () => mkdtempSync(join(root, "d-"));
@@ -16,6 +17,7 @@ before(async () => {
   if (skipRedis === false) redis = await startServer(["--maxmemory-policy", "noeviction"]);
 });
 after(async () => {
+  killAll();
   await redis?.stop();
   rmSync(root, { recursive: true, force: true });
 });
@@ -25,20 +27,26 @@ const outputs = ["-o", FILES[0], "--skipped", FILES[1]];
 
 for (const kill of [false, true]) {
   test(`two threads of a crawl and two of a worker${kill ? " that is killed" : ""} leave the records of one loop in memory`, { skip: skipRedis }, async () => {
-    await using server = await serve(faultySite(200));
+    const gate = gated(faultySite(200), fromPage(20));
+    await using server = await serve(gate.answer);
     const calm = folder();
     const undisturbed = await runCommand(["crawl", server.origin, "-d", "30", ...outputs], calm, null);
     assert.equal(undisturbed.code, 0, undisturbed.stderr);
     const url = redis?.url ?? "";
-    const asked = server.arrivals.length;
-    const work = ["work", "--store", url, "--threads", "2", "--allow-address", "127.0.0.1", "--exit-when-idle", "3s", "-c", "8"];
-    const worker = runCommand(work, folder(), kill ? () => server.arrivals.length > asked + 60 : null);
     const cwd = folder();
-    const { code, stderr } = await runCommand(["crawl", server.origin, "-d", "30", "--store", url, "--threads", "2", "-c", "4", ...outputs], cwd, null);
-    assert.equal(code, 0, stderr);
-    const left = await worker;
-    assert.equal(left.code, kill ? null : 0, left.stderr);
-    if (!kill) assert.match(left.stderr, /left: \d+ requests? for 1 crawl\n/);
+    const asked = server.arrivals.length;
+    gate.shut();
+    const threads = ["--store", url, "--threads", "2"];
+    const crawl = startCommand(["crawl", server.origin, "-d", "30", ...threads, "-c", "4", "--per-host", "32", ...outputs], cwd);
+    await until("the crawl is under way", () => server.arrivals.length > asked, [crawl]);
+    const worker = startCommand(["work", ...threads, "--allow-address", "127.0.0.1", "--exit-when-idle", "3s", "-c", "8"], folder());
+    // More than the crawl itself asks for at once: the rest is the worker's.
+    await until("the worker has pages", () => gate.waiting() > 4, [crawl, worker]);
+    if (kill) await worker.kill();
+    gate.open();
+    assert.equal(await crawl.ended, 0, crawl.stderr());
+    assert.equal(await worker.ended, kill ? null : 0, worker.stderr());
+    if (!kill) assert.match(worker.stderr(), /left: [1-9]\d* requests? for 1 crawl\n/);
     for (const file of FILES) assert.deepEqual(comparable(join(cwd, file)), comparable(join(calm, file)), file);
   });
 }

@@ -9,7 +9,7 @@ import { connectRedis } from "../../src/store/redis/connect.ts";
 import { freePort, skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
 import type { Running } from "../cluster/processes.ts";
 import { runCommand } from "../crawl/kills.ts";
-import { type Served, serve, tree } from "../crawl/served.ts";
+import { fromPage, type Gate, gated, type Served, serve, tree } from "../crawl/served.ts";
 import { jobSite, resultsOf, type Service, SPEC, soon, startService, startWorker } from "./shared-service.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-shared-jobs-"));
@@ -36,20 +36,24 @@ const worker = (...more: string[]) => kept(startWorker(store(), folder(), ...mor
 const started = (service: Service, site: Served, spec: object = SPEC) => service.post("/v1/jobs", { seeds: [`${site.origin}/`], ...spec });
 const asked = (site: Served, count: number) => soon(() => (site.arrivals.length >= count ? true : null), `request ${count}`);
 
+/** Of two workers without another loop beside them: one alone asks for six pages at once. */
+const bothHavePages = (gate: Gate) => soon(() => (gate.waiting() > 6 ? true : null), "pages of both workers");
+
 async function gone(...processes: readonly Running[]): Promise<void> {
   for (const one of processes) if (!one.over) await one.kill();
 }
 
 /** The job of one site on the embedded store, and then on a store by `wild`, which answers the service to ask. */
-async function checkEqual(pages: number, wild: (site: Served, cwd: string) => Promise<Service>): Promise<void> {
-  await using site = await serve(jobSite(pages));
+async function checkEqual(pages: number, wild: (site: Served, cwd: string, gate: Gate) => Promise<Service>): Promise<void> {
+  const gate = gated(jobSite(pages), fromPage(20));
+  await using site = await serve(gate.answer);
   const alone = kept(await startService(["--state", "jobs"], folder()));
   await started(alone, site);
   const calm = await alone.until(0);
   assert.equal(calm.state, "completed");
   const expected = await resultsOf(alone, 0);
   await gone(alone.process);
-  const service = await wild(site, folder());
+  const service = await wild(site, folder(), gate);
   const end = await service.until(0);
   assert.deepEqual([end.state, end.finishReason], ["completed", "finished"]);
   assert.deepEqual(await resultsOf(service, 0), expected);
@@ -61,10 +65,13 @@ async function checkEqual(pages: number, wild: (site: Served, cwd: string) => Pr
 }
 
 test("a job that only workers elsewhere work on ends as on the embedded store, record for record", { skip: skipRedis, timeout: 120_000 }, async () => {
-  await checkEqual(120, async (site, cwd) => {
+  await checkEqual(120, async (site, cwd, gate) => {
     const service = await shared(cwd, "--workers", "0");
     const helpers = [worker(), worker()];
+    gate.shut();
     await started(service, site);
+    await bothHavePages(gate);
+    gate.open();
     const end = await service.until(0);
     assert.equal(end.counts.inProgress, 0);
     for (const helper of helpers) helper.signal("SIGTERM");
@@ -94,13 +101,14 @@ test("a service that is killed and started again goes on with what workers did m
 });
 
 test("what a worker held that is killed is done by others", { skip: skipRedis, timeout: 120_000 }, async () => {
-  await checkEqual(100, async (site, cwd) => {
+  await checkEqual(100, async (site, cwd, gate) => {
     const service = await shared(cwd, "--workers", "0");
     const [victim, other] = [worker(), worker()];
-    const before = site.arrivals.length;
+    gate.shut();
     await started(service, site);
-    await asked(site, before + 20);
+    await bothHavePages(gate);
     await victim.kill();
+    gate.open();
     await service.until(0);
     await gone(other);
     return service;
