@@ -95,7 +95,7 @@ export async function openShared(
   use: (sinks: readonly Sink[]) => void,
 ): Promise<OpenedStore & { readonly seed: FingerprintSeed }> {
   const { spec, clock, log } = input;
-  const link = await connectRedis(input.url, { log, startWithinMs: START_WITHIN_MS });
+  const link = await connectRedis(input.url, { log, startWithinMs: START_WITHIN_MS, leaving: hooks.leaving });
   try {
     const crawls = createCrawls(link);
     const config: FrontierConfig = { ...input.config, ...SHARED_LEASES };
