@@ -233,6 +233,8 @@ export interface FrontierHooks {
   crashed(request: CrawlRequest, crashes: number): Output;
   /** Something fell due that the last claim could not foresee: a new claim may give something. */
   wake?(): void;
+  /** Resolves when the run is to be left, to go on another time: from then on a store that does not answer is not waited for without end. */
+  readonly leaving?: Promise<void>;
 }
 
 /** The rules a frontier keeps; comes from the spec (assemble.ts). */

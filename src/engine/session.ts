@@ -13,6 +13,7 @@ import { RUN_PARTIAL, RUN_STOP, type StopAsked } from "../rules/values.ts";
 import { type AddedSeeds, createAdder } from "./adding.ts";
 import { crashedOutput } from "./crashed.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
+import { createLastWord } from "./last-word.ts";
 import { createLatch } from "./latch.ts";
 import { createWriter, gateOf, type Readers } from "./output.ts";
 import type { Parts } from "./parts.ts";
@@ -52,6 +53,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   /** How it is to be left, where it goes on without this process. */
   let leaving: StopMode | null = null;
   let goesOn = false;
+  let paused = false;
+  /** It is left by a signal or by its reader, to go on another time. */
+  const departing = createLatch();
   let finishedAt: number | null = null;
   /** Stopped, or the loop has ended: seeds that are still to come are not read. */
   const halted = createLatch();
@@ -88,8 +92,16 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     loop?.leave(mode === "now");
   }
 
+  /** A call that waits for the store must not come after one that was made later: of a pause and what lifts it the store is told one at a time. */
+  const tellStore = createLastWord(async () => {
+    if (ending === null) await frontier?.control(paused ? "pause" : "run");
+    // Lifts a pause as well. What ends more than that is told at once: the store undoes it for nobody.
+    else if (ending.mode === "queue") await (loop === null ? frontier?.control(CONTROL.queue) : loop.stop("queue"));
+  });
+
   async function stop(mode: StopMode, reason: FinishReason, detail: string | null): Promise<void> {
     if (reason === "interrupted") leaving = mode;
+    if (reason === "interrupted" || reason === "cancelled") departing.set();
     if (goesOn && leaving !== null) return leave(leaving);
     const stronger = ending === null || STRENGTH[mode] > STRENGTH[ending.mode];
     if (!stronger || finishedAt !== null) return;
@@ -98,7 +110,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     ending = { mode, reason: first?.reason ?? reason, detail: first?.detail ?? detail };
     halted.set();
     parts.onEvent({ kind: "stopping", mode, reason, detail });
-    await loop?.stop(mode);
+    await (mode === "queue" ? tellStore() : loop?.stop(mode));
   }
 
   async function feed(to: Frontier): Promise<void> {
@@ -211,6 +223,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
         },
         crashed: (request: CrawlRequest, crashes: number) => crashedOutput(parts, request, crashes),
         wake: () => loop?.wake(),
+        leaving: departing.promise,
       };
       const opened = await parts.openStore(hooks, (used) => {
         sinks = used;
@@ -233,7 +246,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const past = reached();
       if (past !== null) await stop("flight", past, null);
       await obeyScraper(values.get(RUN_STOP));
-      if (ending !== null && !(goesOn && leaving !== null)) await store.control(CONTROL[ending.mode]);
+      if (ending !== null && !(goesOn && leaving !== null)) await (ending.mode === "queue" ? tellStore() : store.control(CONTROL[ending.mode]));
       loop = start({
         parts,
         frontier: store,
@@ -336,11 +349,14 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     stop,
     async pause() {
       // A pause must not hold up a stop.
-      if (ending === null) await frontier?.control("pause");
+      if (ending !== null) return;
+      paused = true;
+      await tellStore();
     },
     async resume() {
       // `run` would undo a drain; what is queued must still be done after a stop of mode queue, which the store keeps over a pause.
-      if (ending === null || ending.mode === "queue") await frontier?.control("run");
+      paused = false;
+      if (ending === null || ending.mode === "queue") await tellStore();
       loop?.wake();
     },
     stats,
