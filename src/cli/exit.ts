@@ -23,6 +23,21 @@ export function exitCode(summary: Pick<Summary, "finishReason" | "seeds" | "seed
   return EXIT.ok;
 }
 
+/** Told to leave by a signal, while its store did not answer: it left without it. */
+export class LeftAlone extends CrawlError {
+  readonly signal: StopSignal;
+  constructor(error: CrawlError, signal: StopSignal, then: string) {
+    super(error.code, `left without the store; ${then} (${error.message})`, { cause: error });
+    this.name = "LeftAlone";
+    this.signal = signal;
+  }
+}
+
+/** What to throw for an error after a signal. `then`: what becomes of what was under way. */
+export function afterSignal(error: unknown, signal: StopSignal | null, then: string): unknown {
+  return signal !== null && error instanceof CrawlError && error.code === "store-unreachable" ? new LeftAlone(error, signal, then) : error;
+}
+
 /** SQLite's primary code for a disk without room (sqlite.org/rescode.html). */
 const SQLITE_FULL = 13;
 
@@ -37,5 +52,6 @@ export function isDiskFull(error: unknown): boolean {
 
 /** The status for an exception: ours by its code, anything else is an internal error. */
 export function errorExitCode(error: unknown): number {
+  if (error instanceof LeftAlone) return EXIT[error.signal];
   return error instanceof CrawlError ? ERROR_CODES[error.code].exit : EXIT.internal;
 }

@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { assemble } from "../assemble.ts";
 import { type Clock, realClock } from "../core/clock.ts";
+import { CrawlError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { type CrawlSpec, parseSpec } from "../core/spec.ts";
 import { noteSeed } from "../engine/feed.ts";
@@ -41,9 +42,9 @@ export interface WorkSummary {
 }
 
 export interface WorkRun {
-  /** Rejects with CrawlError `store-unreachable`. */
+  /** Rejects with CrawlError `store-unreachable`, also where the store does not answer a worker that was told to leave. */
   readonly done: Promise<WorkSummary>;
-  /** What is in flight is finished, unless it takes too long. */
+  /** What is in flight is finished, unless the store does not answer for some seconds. */
   leave(): void;
 }
 
@@ -77,6 +78,9 @@ export function work(options: WorkOptions): WorkRun {
   const joined = new Map<number, Joined>();
   const passedOver = new Set<number>();
   let leaving = false;
+  const departing = Promise.withResolvers<void>();
+  /** The store did not answer while what was in flight was to be settled. */
+  let lost: CrawlError | null = null;
   let requests = 0;
   const crawls = new Set<number>();
   let wake: () => void = () => undefined;
@@ -134,6 +138,10 @@ export function work(options: WorkOptions): WorkRun {
 
   /** What is wrong with one crawl, such as a scraper that cannot be loaded here, is no reason to leave the others. */
   function passOver(id: number, error: unknown): void {
+    if (leaving && error instanceof CrawlError && error.code === "store-unreachable") {
+      lost ??= error;
+      return;
+    }
     passedOver.add(id);
     log("error", "a crawl cannot be worked on", { crawl: id, error: error instanceof Error ? error.message : String(error) });
   }
@@ -146,7 +154,7 @@ export function work(options: WorkOptions): WorkRun {
   }
 
   async function run(): Promise<WorkSummary> {
-    const link = await connectRedis(options.url, { log, startWithinMs: options.startWithinMs ?? 60_000 });
+    const link = await connectRedis(options.url, { log, startWithinMs: options.startWithinMs ?? 60_000, leaving: departing.promise });
     const pulse = startPulse(link, { kind: "work", clock });
     try {
       const book = createCrawls(link);
@@ -174,6 +182,7 @@ export function work(options: WorkOptions): WorkRun {
         });
       }
       await Promise.allSettled([...joined.values()].map(({ run: one }) => one.done));
+      if (lost !== null) throw lost;
       return { crawls: crawls.size, requests, ids: [...crawls] };
     } finally {
       await pulse.close();
@@ -185,6 +194,7 @@ export function work(options: WorkOptions): WorkRun {
     done: run(),
     leave() {
       leaving = true;
+      departing.resolve();
       for (const { run: one } of joined.values()) one.leave();
       wake();
     },

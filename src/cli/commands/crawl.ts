@@ -7,7 +7,7 @@ import type { CrawlSpec } from "../../core/spec.ts";
 import type { CrawlOptions, CrawlRun, crawl } from "../../crawl.ts";
 import { shownSeed } from "../../rules/seeds.ts";
 import { type Console, createConsole } from "../console.ts";
-import { type Ending, exitCode, isDiskFull } from "../exit.ts";
+import { afterSignal, type Ending, exitCode, isDiskFull } from "../exit.ts";
 import { type CliFlags, cliFlags, flagTable, type Given, parseFlags } from "../flags.ts";
 import { crawlHelp } from "../help.ts";
 import type { Io, StopSignal } from "../io.ts";
@@ -198,6 +198,8 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
   const stopDrawing = keepDrawing(console, run);
   try {
     return { summary: await run.done, ending };
+  } catch (error) {
+    throw afterSignal(error, ending.signal, "nothing is lost, and the same command goes on");
   } finally {
     stopDrawing();
     signalsOff();

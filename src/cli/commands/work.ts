@@ -2,9 +2,9 @@
 
 import type { WorkOptions, work } from "../../cluster/work.ts";
 import { parseDuration, spellNumber } from "../../core/units.ts";
-import { EXIT } from "../exit.ts";
+import { afterSignal, EXIT } from "../exit.ts";
 import { cliFlag } from "../flags.ts";
-import type { Io } from "../io.ts";
+import type { Io, StopSignal } from "../io.ts";
 import { storeAddress } from "../store-address.ts";
 import { logOf, readVerb, usageError, type Verb } from "../verb.ts";
 
@@ -16,7 +16,8 @@ export const WORK: Verb = {
 
 Works on every crawl that lives in the store: takes URLs of all of them, as many as it has room for.
 Workers join and leave at any time, on any machine. SIGTERM or Ctrl-C: what is in flight is finished
-and settled; again: at once, and the others take over what was in flight.
+and settled; again: at once, and the others take over what was in flight. The same happens
+when the store does not answer for 10 s after the first signal.
 
 Examples:
   skein work --store redis://localhost:6379
@@ -31,7 +32,8 @@ Examples:
   tail: `
 Non-public addresses are refused unless --allow-address names them.
 
-Exit status: 0 left in good order; 2 usage; 5 the store did not answer within a minute.
+Exit status: 0 left in good order; 2 usage; 5 the store did not answer within a minute;
+130 or 143 told to leave by Ctrl-C or SIGTERM, and the store did not answer.
 `,
 };
 
@@ -70,10 +72,10 @@ export async function workCommand(argv: readonly string[], io: Io, load: () => P
   // One batch is one thread's.
   const threads = options.once ? 1 : spec.threads;
   const run = threads === 1 ? work(options) : (await import("../../cluster/work-threads.ts")).workTogether({ ...options, threads }, work);
-  let times = 0;
+  let told: StopSignal | null = null;
   const off = io.onSignal((signal) => {
-    times++;
-    if (times > 1) io.die(signal);
+    if (told !== null) io.die(signal);
+    told = signal;
     io.stderr.write("finishing what is in flight, again to leave at once\n");
     run.leave();
   });
@@ -81,6 +83,8 @@ export async function workCommand(argv: readonly string[], io: Io, load: () => P
     const { crawls, requests } = await run.done;
     io.stderr.write(`left: ${spellNumber(requests)} request${requests === 1 ? "" : "s"} for ${spellNumber(crawls)} crawl${crawls === 1 ? "" : "s"}\n`);
     return EXIT.ok;
+  } catch (error) {
+    throw afterSignal(error, told, "what was in flight goes back to it by itself");
   } finally {
     off();
   }
