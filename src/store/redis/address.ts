@@ -12,13 +12,15 @@ export interface RedisAddress {
   readonly prefix: string | null;
   /** Sentinels that know where the master is; null: the server itself is given. */
   readonly sentinels: { readonly nodes: readonly { readonly host: string; readonly port: number }[]; readonly name: string } | null;
-  /** Host and port, for messages. */
+  /** Host and port, for messages; database and prefix too where they are not the usual ones. */
   readonly shown: string;
 }
 
 const SCHEME = /^(rediss?|redis\+sentinel|rediss\+sentinel):\/\//;
 const PORT = 6_379;
 const SENTINEL_PORT = 26_379;
+/** As connect.ts has it. */
+const USUAL_PREFIX = "skein";
 
 function fail(message: string): never {
   throw new CrawlError("invalid-options", message, { problems: [{ option: "store", message }] });
@@ -52,6 +54,11 @@ function prefixOf(query: string | undefined): string | null {
   return name ?? fail("after ? the store's URL takes prefix=NAME only, of up to 64 letters, digits and . : _ -");
 }
 
+/** One server has many stores: which of them, as the URL says it. */
+function whereThere(db: number, prefix: string | null): string {
+  return (db === 0 ? "" : `/${db}`) + (prefix === null || prefix === USUAL_PREFIX ? "" : `?prefix=${prefix}`);
+}
+
 /**
  * `redis://[user:password@]host[:port][/db][?prefix=NAME]`, `rediss://…` over TLS (certificate and name are checked), and
  * `redis+sentinel://[user:password@]host[:port],host[:port]…/name[/db]` (`rediss+sentinel://` with TLS to the master and the sentinels).
@@ -79,9 +86,12 @@ export function parseRedisUrl(url: string): RedisAddress {
     const name = path[0] === undefined || path[0] === "" ? fail("a store behind sentinels names its master: redis+sentinel://host,host/name") : decode(path[0]);
     if (path.length > 2) fail("a store behind sentinels ends in /name or /name/db");
     const first = nodes[0]!; // split answers at least one
-    return { ...common, ...first, db: databaseOf(path[1]), sentinels: { nodes, name }, shown: `${name} of the sentinels ${hosts}` };
+    const db = databaseOf(path[1]);
+    return { ...common, ...first, db, sentinels: { nodes, name }, shown: `${name} of the sentinels ${hosts}${whereThere(db, common.prefix)}` };
   }
   if (path.length > 1) fail("the store's URL ends in /db");
   const node = nodeOf(hosts, PORT);
-  return { ...common, ...node, db: databaseOf(path[0]), sentinels: null, shown: `${node.host.includes(":") ? `[${node.host}]` : node.host}:${node.port}` };
+  const db = databaseOf(path[0]);
+  const host = node.host.includes(":") ? `[${node.host}]` : node.host;
+  return { ...common, ...node, db, sentinels: null, shown: `${host}:${node.port}${whereThere(db, common.prefix)}` };
 }

@@ -34,7 +34,7 @@ const failsWith = (code: string, pattern: RegExp) => (error: unknown) => {
 test("store URLs say which server, database and login", () => {
   const plain = { host: "a", port: 6379, username: null, password: null, db: 0, tls: false, prefix: null, sentinels: null, shown: "a:6379" };
   assert.deepEqual(parseRedisUrl("redis://a"), plain);
-  assert.deepEqual(parseRedisUrl("redis://u:p%40w:x@a:7000/3"), { ...plain, port: 7000, username: "u", password: "p@w:x", db: 3, shown: "a:7000" });
+  assert.deepEqual(parseRedisUrl("redis://u:p%40w:x@a:7000/3"), { ...plain, port: 7000, username: "u", password: "p@w:x", db: 3, shown: "a:7000/3" });
   assert.deepEqual(parseRedisUrl("redis://:secret@a/"), { ...plain, password: "secret" });
   assert.deepEqual(parseRedisUrl("rediss://[::1]:6380"), { ...plain, host: "::1", port: 6380, tls: true, shown: "[::1]:6380" });
   assert.deepEqual(parseRedisUrl("redis://a/2?prefix=shop-1"), { ...plain, db: 2, prefix: "shop-1" });

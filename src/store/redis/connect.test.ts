@@ -68,7 +68,7 @@ test("servers older than 6.2 and nodes of a Cluster are refused; 6.2 and Valkey 
   assert.deepEqual([valkey.server.kind, valkey.server.version], ["valkey", "8.0.1"]);
 });
 
-test("a store of a newer layout is refused with both versions; one without a word is marked", async (t) => {
+test("a store of a newer layout is refused with both versions; one without a word is marked before the first write, and not by who only looks", async (t) => {
   const holds =
     (version: string): Reply =>
     ([name, key]) =>
@@ -83,8 +83,14 @@ test("a store of a newer layout is refused with both versions; one without a wor
     sent.push(command.join(" "));
     return "";
   });
-  await linked(t, bare);
-  assert.ok(sent.includes(`SET {skein}:version ${STORE_VERSION} NX`), sent.join("\n"));
+  const link = await linked(t, bare);
+  await link.command("HGETALL", "{skein}:1:info");
+  await link.script("views", ["{skein}", "{skein}:1"], ["", "1"]);
+  const written = sent.filter((line) => /^(?:SET|BGREWRITEAOF)/.test(line));
+  assert.deepEqual(written, []);
+  await link.script("create", ["{skein}"], [""]);
+  const mark = sent.findIndex((line) => line === `SET {skein}:version ${STORE_VERSION} NX`);
+  assert.ok(mark > 0 && mark < sent.findLastIndex((line) => line.startsWith("EVALSHA")), sent.join("\n"));
 });
 
 const within = (word: string): string => `-ERR Error running script (call to f_1a2b): @user_script:3: @user_script: 3: -${word}\r\n`;
@@ -100,12 +106,94 @@ test("a full server of 6.2, which says so within a script's words, is waited for
   assert.equal(await link.offer("cache-put", ["{skein}"], []), null);
 });
 
-test("a command that the login may not use is said as a refused login, also within a script", async (t) => {
+test("a command that the login may not use is said with the prefix in use and what is needed, also within a script", async (t) => {
   for (const word of [within("NOPERM this user has no permissions to run the 'xadd' command"), "-NOPERM no permission\r\n"]) {
     const link = await linked(t, await serverOf(t, OF_62, ([name]) => (name === "EVALSHA" ? word : "")));
     await assert.rejects(
       link.script("counts", ["{skein}", "{skein}:1"], ["", "1"]),
-      (error) => error instanceof CrawlError && error.code === "store-unreachable" && /refused the login: NOPERM/.test(error.message),
+      (error) =>
+        error instanceof CrawlError &&
+        error.code === "store-unreachable" &&
+        /refused a call: NOPERM .*The prefix in use is skein .*the default user needs/.test(error.message),
     );
   }
+});
+
+/** Says these bytes to whoever comes, when they have said something. */
+async function portThatSays(t: TestContext, bytes: Buffer | string): Promise<number> {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => socket.end(bytes));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const address = server.address();
+  assert.ok(typeof address === "object" && address !== null);
+  return address.port;
+}
+
+const unreachable = (pattern: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof CrawlError && error.code === "store-unreachable", String(error));
+  assert.match(error.message, pattern);
+  return true;
+};
+
+test("a port where something else answers is refused at once, and what it is is said", async (t) => {
+  const web = await portThatSays(t, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  for (const scheme of ["redis", "rediss"]) {
+    await assert.rejects(
+      connectRedis(`${scheme}://127.0.0.1:${web}`, { log: silentLog, startWithinMs: 20_000 }),
+      unreachable(
+        new RegExp(`the store at 127.0.0.1:${web} cannot be used: what answers there is not Redis \\(it says "HTTP/1.1 400 Bad Request"\\)\\. .*--store`),
+      ),
+    );
+  }
+});
+
+test("rediss:// to a Redis without TLS says so", async (t) => {
+  const plain = (await serverOf(t, OF_62)).replace("redis:", "rediss:");
+  await assert.rejects(
+    connectRedis(plain, { log: silentLog, startWithinMs: 20_000 }),
+    unreachable(/is Redis without TLS\. Write redis:\/\/ in place of rediss:\/\//),
+  );
+});
+
+test("Sentinels that know no such master, are none, or do not answer are told apart", async (t) => {
+  const knowsNone = new URL(await serverOf(t, "", ([name]) => (name === "SENTINEL" ? "*-1\r\n" : ""))).port;
+  await assert.rejects(
+    connectRedis(`redis+sentinel://127.0.0.1:${knowsNone}/mian`, { log: silentLog, startWithinMs: 20_000 }),
+    unreachable(
+      new RegExp(
+        `mian of the sentinels .* cannot be found: 127\\.0\\.0\\.1:${knowsNone} knows no master of that name\\. The store's URL names Sentinels and master: redis\\+sentinel:`,
+      ),
+    ),
+  );
+  const none = new URL(await serverOf(t, "", ([name]) => (name === "SENTINEL" ? "-ERR unknown command 'SENTINEL'\r\n" : ""))).port;
+  await assert.rejects(
+    connectRedis(`redis+sentinel://127.0.0.1:${none}/main`, { log: silentLog, startWithinMs: 20_000 }),
+    unreachable(/is a Redis, not a Sentinel/),
+  );
+  const gone = createServer().listen(0, "127.0.0.1");
+  await once(gone, "listening");
+  const address = gone.address();
+  gone.close();
+  assert.ok(typeof address === "object" && address !== null);
+  await assert.rejects(
+    connectRedis(`redis+sentinel://127.0.0.1:${address.port}/main`, { log: silentLog, startWithinMs: 500 }),
+    unreachable(new RegExp(`cannot be found: 127\\.0\\.0\\.1:${address.port} does not answer \\(ECONNREFUSED\\)`)),
+  );
+});
+
+test("a store that does not answer is told of with the option that names it and what to do", async () => {
+  const gone = createServer().listen(0, "127.0.0.1");
+  await once(gone, "listening");
+  const address = gone.address();
+  gone.close();
+  assert.ok(typeof address === "object" && address !== null);
+  await assert.rejects(
+    connectRedis(`redis://127.0.0.1:${address.port}`, { log: silentLog, startWithinMs: 500 }),
+    unreachable(
+      /did not answer within \d+ s: connect ECONNREFUSED \S+\. Nothing listens there: start Redis; or name another store with --store \(or SKEIN_STORE\)$/,
+    ),
+  );
 });

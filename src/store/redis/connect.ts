@@ -4,8 +4,11 @@ import { CrawlError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { parseRedisUrl, type RedisAddress } from "./address.ts";
 import { createPatience, LEAVE_WITHIN_MS } from "./patience.ts";
+import { diagnose } from "./probe.ts";
+import { onlyReads, READING_SCRIPTS } from "./reads.ts";
 import { type ScriptName, scriptOf } from "./scripts.ts";
-import { askForRewrite, checkServer, checkVersion, type ServerView } from "./server.ts";
+import { checkServer, checkVersion, markStore, type ServerView } from "./server.ts";
+import { adviceFor, GIBBERISH, isReply, NO_ROOM, NOBODY, PASSING, REFUSED, refusalWords, troubleOf, wordOf } from "./trouble.ts";
 
 export interface ConnectOptions {
   /** First part of every key, in braces; that of the URL, or else `skein`. */
@@ -24,6 +27,15 @@ export interface ConnectOptions {
 }
 
 type Args = readonly (string | Buffer)[];
+
+/** `writes`: the store is marked as ours before. `waitsForRoom`: a server that is full is waited for. */
+interface How {
+  readonly writes: boolean;
+  readonly waitsForRoom: boolean;
+}
+const READS: How = { writes: false, waitsForRoom: true };
+const WRITES: How = { writes: true, waitsForRoom: true };
+const OFFERS: How = { writes: true, waitsForRoom: false };
 
 export interface Link {
   /** `{prefix}`: what all keys begin with. */
@@ -55,19 +67,6 @@ const SAY_AGAIN_MS = 30_000;
 const PARTING_MS = 2_000;
 const OFFER_MS = 2_000;
 
-/** The server takes no writes. */
-const NO_ROOM = /^(OOM|MISCONF|NOREPLICAS)\b/;
-/** The server says no for now: it has no room, starts, or is no master (any more). */
-const PASSING = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|UNBLOCKED)\b/;
-/** Another spelling of the URL helps; a missing rule it does not. */
-const WHERE_LOGINS_STAND = "(they stand in the store's URL: redis://USER:PASSWORD@HOST, or :PASSWORD@ without a user; SKEIN_STORE keeps it out of sight)";
-const REFUSED = /^(NOAUTH|WRONGPASS|NOPERM|ERR AUTH|ERR invalid password|ERR Client sent AUTH)/;
-
-const isReply = (error: unknown): error is Error => error instanceof Error && error.name === "ReplyError";
-/** Up to 6.2 what a command says within a script comes with the script's own words before it. */
-const WITHIN_SCRIPT = /^ERR Error running script .*?: -?(?=(?:OOM|MISCONF|NOREPLICAS|READONLY|NOPERM) )/;
-const wordOf = (error: unknown): string => (error instanceof Error ? error.message : String(error)).replace(WITHIN_SCRIPT, "");
-
 function clientOptions(address: RedisAddress, { answerWithinMs = 15_000, ca }: ConnectOptions) {
   const tls = ca === undefined ? {} : { ca };
   return {
@@ -96,7 +95,10 @@ function clientOptions(address: RedisAddress, { answerWithinMs = 15_000, ca }: C
   };
 }
 
-/** Rejects with `store-unreachable` (bad password, no answer within the bound), or `invalid-options` for a server that must not be used. */
+/**
+ * Rejects with `store-unreachable` (bad password, something else than Redis, no answer within the bound), or `invalid-options` for a server that must not be used.
+ * Nothing is written before the first call that writes.
+ */
 export async function connectRedis(url: string, options: ConnectOptions): Promise<Link> {
   const address = parseRedisUrl(url);
   const prefix = options.prefix ?? address.prefix ?? "skein";
@@ -120,16 +122,19 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   let saidWhy = "";
   /** Of the connection that is open now; null: none is. */
   let checked: Promise<void> | null = null;
+  let marked: Promise<void> | null = null;
+  let asked = false;
   const waiting = new Set<() => void>();
 
   const unreachable = (why: string, cause?: unknown): CrawlError =>
     new CrawlError("store-unreachable", `the store at ${address.shown} ${why}`, cause === undefined ? {} : { cause });
 
   client.on("error", (error: Error) => {
-    lastTrouble = error.message;
+    lastTrouble = troubleOf(error.message);
   });
   client.on("close", () => {
     checked = null;
+    marked = null;
   });
   client.on("ready", () => {
     connections++;
@@ -139,7 +144,6 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   async function check(): Promise<void> {
     const view = await checkServer(client, address, log);
     await checkVersion(client, address, tag);
-    await askForRewrite(client, { view, tag, log });
     server = view;
   }
 
@@ -152,6 +156,18 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     } catch (error) {
       // A verdict stays; a server that was still loading is looked at again.
       if (!(error instanceof CrawlError) && checked === mine) checked = null;
+      throw error;
+    }
+  }
+
+  /** As ours, before the first write; also once for each connection. */
+  async function markedAsOurs(): Promise<void> {
+    if (server === null) return;
+    const mine = (marked ??= markStore(client, address, { view: server, tag, log }));
+    try {
+      await mine;
+    } catch (error) {
+      if (!(error instanceof CrawlError) && marked === mine) marked = null;
       throw error;
     }
   }
@@ -181,22 +197,31 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   function judge(error: unknown): void {
     if (error instanceof CrawlError) throw error;
     const word = wordOf(error);
-    if (REFUSED.test(word)) throw unreachable(`refused the login: ${word}${/^NOPERM/.test(word) ? "" : ` ${WHERE_LOGINS_STAND}`}`, error);
+    if (REFUSED.test(word)) throw unreachable(refusalWords(word, { tag, username: address.username }), error);
     if (isReply(error) && !PASSING.test(word)) throw new CrawlError("internal", `the store at ${address.shown} answered: ${word}`);
     // A replica by now: sentinels or the name know the new master.
     if (/^READONLY/.test(word)) client.disconnect(true);
   }
 
-  async function attempt<T>(call: () => Promise<T>, boundMs: number, waitsForRoom = true): Promise<T> {
+  /** Of a start that does not come about: what stands in the way is asked for once it is no mere delay. Throws when waiting does not help. */
+  async function ask(why: string, atTheEnd: boolean): Promise<void> {
+    const known = NOBODY.test(why) && address.sentinels === null;
+    if (server !== null || known || (asked && !atTheEnd)) return;
+    asked = true;
+    const found = await diagnose(address);
+    if (found !== null && (found.final || atTheEnd)) throw unreachable(found.text);
+  }
+
+  async function attempt<T>(call: () => Promise<T>, boundMs: number, how: How = WRITES): Promise<T> {
     const end = boundMs < LEAVE_WITHIN_MS ? undefined : patience.begin();
     try {
-      return await repeat(call, boundMs, waitsForRoom);
+      return await repeat(call, boundMs, how);
     } finally {
       end?.();
     }
   }
 
-  async function repeat<T>(call: () => Promise<T>, boundMs: number, waitsForRoom: boolean): Promise<T> {
+  async function repeat<T>(call: () => Promise<T>, boundMs: number, { writes, waitsForRoom }: How): Promise<T> {
     const begun = performance.now();
     let pauseMs = FIRST_PAUSE_MS;
     let failed = false;
@@ -204,6 +229,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
       if (closed) throw unreachable(closedWhy);
       try {
         await verified();
+        if (writes) await markedAsOurs();
         const answer = await call();
         // A full server goes on answering whatever needs no room.
         if (saidAt > -Infinity && (failed || !NO_ROOM.test(saidWhy))) {
@@ -218,8 +244,10 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
         const why = isReply(error) ? wordOf(error) : lastTrouble;
         lastFailure = why;
         if (!waitsForRoom && NO_ROOM.test(why)) throw unreachable(`takes no writes: ${why}`, error);
-        if (performance.now() - begun >= boundMs) throw unreachable(`did not answer within ${Math.round(boundMs / 1_000)} s: ${why}`, error);
-        if (performance.now() - begun >= Math.min(SAY_AFTER_MS, boundMs / 4)) say(why);
+        const waited = performance.now() - begun;
+        if (GIBBERISH.test(why) || waited >= Math.min(SAY_AFTER_MS, boundMs)) await ask(why, waited >= boundMs);
+        if (waited >= boundMs) throw unreachable(`did not answer within ${Math.round(boundMs / 1_000)} s: ${why}. ${adviceFor(why)}`, error);
+        if (waited >= Math.min(SAY_AFTER_MS, boundMs / 4)) say(why);
         await pause(Math.min(pauseMs * (0.5 + Math.random() / 2), Math.max(1, boundMs - (performance.now() - begun))));
         pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
       }
@@ -254,7 +282,7 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     client.disconnect();
   };
   try {
-    await attempt(() => client.ping(), startWithinMs);
+    await attempt(() => client.ping(), startWithinMs, READS);
   } catch (error) {
     await close();
     throw error;
@@ -270,7 +298,8 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     get connections() {
       return connections;
     },
-    script: (name, keys, args) => attempt(() => send(name, keys, typeof args === "function" ? args() : args), waitMs),
+    script: (name, keys, args) =>
+      attempt(() => send(name, keys, typeof args === "function" ? args() : args), waitMs, READING_SCRIPTS.has(name) ? READS : WRITES),
     async parting(name, keys, args) {
       try {
         await attempt(() => send(name, keys, args), PARTING_MS);
@@ -282,14 +311,14 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     },
     async offer(name, keys, args) {
       try {
-        await attempt(() => send(name, keys, args), OFFER_MS, false);
+        await attempt(() => send(name, keys, args), OFFER_MS, OFFERS);
         return null;
       } catch (error) {
         if (!(error instanceof CrawlError) || error.code !== "store-unreachable") throw error;
         return error.cause instanceof Error && isReply(error.cause) ? wordOf(error.cause) : error.message;
       }
     },
-    command: (name, ...args) => attempt(() => client.callBuffer(name, args), waitMs),
+    command: (name, ...args) => attempt(() => client.callBuffer(name, args), waitMs, onlyReads(name) ? READS : WRITES),
     async subscribe(channel, listener) {
       const {
         default: { Redis: Client },

@@ -89,7 +89,7 @@ export async function checkServer(client: Redis, address: RedisAddress, log: Log
  * Redis 7.0 keeps what was cut off in the middle of a MULTI in its append-only file and applies half a step at the start after the next; a rewritten
  * file has no such end. So a rewrite is asked for whenever the server has started since the store last saw it.
  */
-export async function askForRewrite(client: Redis, of: { readonly view: ServerView; readonly tag: string; readonly log: Logger }): Promise<void> {
+async function askForRewrite(client: Redis, of: { readonly view: ServerView; readonly tag: string; readonly log: Logger }): Promise<void> {
   const { view, tag, log } = of;
   if (!view.aof || view.runId === "") return;
   const key = `${tag}:run`;
@@ -104,19 +104,26 @@ export async function askForRewrite(client: Redis, of: { readonly view: ServerVi
   }
 }
 
-/** A store says in `:version` how it is laid out. Throws `invalid-options` for one that this program would misread; a store without a word is marked as ours. */
+/** A store says in `:version` how it is laid out; one that says nothing is nobody's yet. Throws `invalid-options` for one that this program would misread. */
 export async function checkVersion(client: Redis, address: RedisAddress, tag: string): Promise<void> {
-  const key = `${tag}:version`;
-  const version = await client.get(key);
-  if (version === String(STORE_VERSION)) return;
-  if (version === null) {
-    // A server without room says so at the first step; a replica has its master's word.
-    await client.set(key, STORE_VERSION, "NX").catch(() => undefined);
-    return;
-  }
+  const version = await client.get(`${tag}:version`);
+  if (version === null || version === String(STORE_VERSION)) return;
   const newer = Number(version) > STORE_VERSION ? "a newer" : "another";
   const rest = `(store version ${version}; this one knows ${STORE_VERSION}). Use that version, or another ?prefix=NAME`;
   refuse(address, `holds crawls of ${newer} version of this program under ${tag} ${rest}`);
+}
+
+/** What a connection leaves behind before its first write: the layout, and which run of the server it met. Throws as checkVersion does. */
+export async function markStore(
+  client: Redis,
+  address: RedisAddress,
+  of: { readonly view: ServerView; readonly tag: string; readonly log: Logger },
+): Promise<void> {
+  // A server without room says so at the first step; a replica has its master's word.
+  const set = await client.set(`${of.tag}:version`, STORE_VERSION, "NX").catch(() => null);
+  // Another version may have come since this connection looked.
+  if (set === null) await checkVersion(client, address, of.tag);
+  await askForRewrite(client, of);
 }
 
 export interface ServerFacts {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { silentLog } from "../../core/log.ts";
-import { connectRedis } from "./connect.ts";
+import { connectRedis, type Link } from "./connect.ts";
 import { skipRedis, startServer, type TestServer } from "./server-for-tests.ts";
 import { listWorkers, sayAlive, sayGone, type WorkerSelf } from "./workers.ts";
 
@@ -37,7 +37,12 @@ test("a worker is known until it says goodbye, or has said nothing for a minute"
       (await listWorkers(link)).map(({ id }) => id),
       ["young"],
     );
-    assert.equal(Number(await link.command("SCARD", `${link.tag}:workers`)), 1, "its name is forgotten with it");
+    const names = async (at: Link): Promise<number> => ((await at.command("SMEMBERS", `${link.tag}:workers`)) as Buffer[]).length; // SMEMBERS
+    assert.equal(await names(link), 2, "who only looks changes nothing");
+    const other = await connectRedis(server?.url ?? "", { log: silentLog, prefix: "beats" });
+    await sayAlive(other, worker("young", 2_000));
+    assert.equal(await names(other), 1, "its name goes when the next process comes");
+    await other.close();
 
     await sayGone(link, "young");
     assert.deepEqual(await listWorkers(link), []);

@@ -35,8 +35,21 @@ const FORGOTTEN_MS = 60_000;
 
 const keyOf = (link: Link, id: string): string => `${link.tag}:worker:${id}`;
 
-/** To be called every few seconds: two commands. The store's clock decides when it is forgotten. */
+/** Links on which the forgotten were taken out of the list. */
+const swept = new WeakSet<Link>();
+
+/** Those that were killed, by the next process that comes: who only looks changes nothing. */
+async function sweep(link: Link): Promise<void> {
+  swept.add(link);
+  const ids = ((await link.command("SMEMBERS", `${link.tag}:workers`)) as Buffer[]).map(String); // SMEMBERS
+  const there = await Promise.all(ids.map((id) => link.command("EXISTS", keyOf(link, id))));
+  const gone = ids.filter((_, index) => Number(there[index]) === 0);
+  if (gone.length > 0) await link.command("SREM", `${link.tag}:workers`, ...gone);
+}
+
+/** To be called every few seconds: two commands, and once for each link a few more. The store's clock decides when it is forgotten. */
 export async function sayAlive(link: Link, { id, ...self }: WorkerSelf): Promise<void> {
+  if (!swept.has(link)) await sweep(link);
   await link.command("SET", keyOf(link, id), JSON.stringify(self), "PX", FORGOTTEN_MS);
   await link.command("SADD", `${link.tag}:workers`, id);
 }
@@ -52,10 +65,7 @@ export async function listWorkers(link: Link): Promise<readonly WorkerView[]> {
   const views = await Promise.all(
     ids.map(async (id): Promise<WorkerView | null> => {
       const [text, left] = await Promise.all([link.command("GET", keyOf(link, id)), link.command("PTTL", keyOf(link, id))]);
-      if (text === null) {
-        await link.command("SREM", `${link.tag}:workers`, id);
-        return null;
-      }
+      if (text === null) return null;
       const self = JSON.parse(String(text)) as Omit<WorkerSelf, "id">; // written by sayAlive
       return { id, ...self, silentMs: Math.max(0, FORGOTTEN_MS - Number(left)) };
     }),
