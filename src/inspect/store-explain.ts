@@ -2,13 +2,10 @@
 import { statSync } from "node:fs";
 import { hostname } from "node:os";
 import { resolve } from "node:path";
-import { frontierConfig } from "../assemble.ts";
-import { SHARED_LEASES } from "../cluster/cluster.ts";
 import type { Output } from "../core/records.ts";
 import type { SinkState } from "../core/sink.ts";
 import { hostKeyOf } from "../rules/url.ts";
 import type { Link } from "../store/redis/connect.ts";
-import { openRedisFrontier } from "../store/redis/frontier.ts";
 import { type CrawlLook, findWaiting, type Glance, lookAt, notedSeeds, serverNow, writerOf } from "../store/redis/look.ts";
 import { listWorkers } from "../store/redis/workers.ts";
 import { type Explainable, type Explanation, explainFrom, journalRecords, type Records, type StoreFacts } from "./explain.ts";
@@ -21,7 +18,6 @@ export interface ExplainedJob {
   readonly telling: Telling;
   isKnown(url: string): Promise<boolean>;
   explain(url: string): Promise<Explanation>;
-  [Symbol.asyncDispose](): Promise<void>;
 }
 
 const NOTHING: Journal = { path: "", bytes: 0 };
@@ -111,13 +107,12 @@ export async function openJobView(link: Link, job: number, cwd: string): Promise
   const waiting = waitingRecords(link, job);
   const inFiles = [...pages.journals.map((one) => journalRecords(one, NOTHING)), ...skipped.journals.map((one) => journalRecords(NOTHING, one))];
   const look = at.seed === null ? null : lookAt(link, at, at.seed, (url) => hostKeyOf(url.replace(/^sitemap:/, "")));
-  const frontier = at.seed === null ? null : await openRedisFrontier({ ...frontierConfig(spec), ...SHARED_LEASES }, { link, id: job });
   let token: string | null = null;
   const asked: Explainable = {
     ...{ spec, counts: at, noRecords: false, beganInMemory: false },
     records: recordsOf([waiting, ...inFiles]),
     queue: (host) => waitingAt(look, host),
-    ...(look === null || frontier === null
+    ...(look === null
       ? UNKNOWN
       : {
           async lookUp(url: string) {
@@ -126,7 +121,7 @@ export async function openJobView(link: Link, job: number, cwd: string): Promise
             return place;
           },
           wasSkipped: look.wasSkipped,
-          robotsOf: frontier.robotsOf,
+          robotsOf: look.robotsOf,
         }),
   };
 
@@ -144,9 +139,6 @@ export async function openJobView(link: Link, job: number, cwd: string): Promise
       const explanation = await explainFrom(asked, url);
       const waits = explanation.kind === "page" && (await waiting.page(url)) !== null;
       return { ...explanation, store: { worker: explanation.standing === "leased" ? workerAt() : null, waits, files: pages.files } };
-    },
-    async [Symbol.asyncDispose]() {
-      await frontier?.[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,12 +1,10 @@
 /** How a crawl on a shared store stands: what `skein status` says of a state directory, and who works on it and writes what comes out. */
-import { frontierConfig } from "../assemble.ts";
-import { SHARED_LEASES } from "../cluster/cluster.ts";
 import type { Bottleneck } from "../core/events.ts";
 import type { HostView } from "../core/frontier.ts";
 import type { Link } from "../store/redis/connect.ts";
-import { openRedisFrontier } from "../store/redis/frontier.ts";
 import { type Glance, serverNow, tallyOf, writerOf } from "../store/redis/look.ts";
 import type { OutboxOwner } from "../store/redis/outbox.ts";
+import { hostViews } from "../store/redis/views.ts";
 import { listWorkers, type WorkerView } from "../store/redis/workers.ts";
 import { type CrawlStatus, statusFrom } from "./status.ts";
 import { atWork, endOf, findJob, type JobState, type OutputFile, outputFiles, seedsOf, serviceJobOf, specOf, stateOf } from "./store.ts";
@@ -50,12 +48,8 @@ export interface JobStatus extends Omit<CrawlStatus, "dir" | "state" | "beganInM
 
 const HOSTS = 50;
 
-async function hostsOf(link: Link, at: Glance): Promise<readonly HostView[]> {
-  // Opening a crawl that nobody has begun with would settle its rules.
-  if (at.seed === null) return [];
-  await using frontier = await openRedisFrontier({ ...frontierConfig(specOf(at)), ...SHARED_LEASES }, { link, id: at.id });
-  return await frontier.hosts(HOSTS);
-}
+/** None of a crawl that nobody has begun with. */
+const hostsOf = async (link: Link, { id, seed }: Glance): Promise<readonly HostView[]> => (seed === null ? [] : hostViews(link, id, HOSTS));
 
 /** Workers that were killed are told of for a minute. */
 function workersOf(workers: readonly WorkerView[], job: number): JobWorker[] {

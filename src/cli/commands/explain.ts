@@ -89,7 +89,7 @@ async function tellOfJob({ url, job }: Where & { kind: "store" }, reading: Readi
   const { connectStore, openJobView, explanationLines } = await load();
   const link = await connectStore(url, logOf(io));
   try {
-    await using view = await openJobView(link, id, io.cwd);
+    const view = await openJobView(link, id, io.cwd);
     return await tell(view, reading, io, explanationLines);
   } finally {
     await link.close();

@@ -97,7 +97,23 @@ export function createRedisCache(link: Link, { keepMs = MONTH_MS, maxBytes = GIG
     }
   }
 
-  async function edge(end: 0 | -1): Promise<number | null> {
+  /** Those that have gone by their time and are dropped by the next who writes: counted no more, and left to him. */
+  async function pastOf(): Promise<{ readonly count: number; readonly bytes: number }> {
+    const [seconds, micros] = (await link.command("TIME")) as [Buffer, Buffer]; // TIME
+    const now = nowMs?.() ?? Number(String(seconds)) * 1_000 + Number(String(micros)) / 1_000;
+    let count = 0;
+    let bytes = 0;
+    for (;;) {
+      const names = (await link.command("ZRANGEBYSCORE", `${tag}:cz`, "-inf", now, "LIMIT", count, AT_ONCE)) as Buffer[]; // ZRANGEBYSCORE
+      const sizes = names.length === 0 ? [] : ((await link.command("HMGET", `${tag}:cs`, ...names)) as (Buffer | null)[]); // HMGET
+      for (const size of sizes) bytes += Number(String(size ?? 0));
+      count += names.length;
+      if (names.length < AT_ONCE) return { count, bytes };
+    }
+  }
+
+  /** The one with this rank, by the time at which it goes. */
+  async function edge(end: number): Promise<number | null> {
     const [name] = (await link.command("ZRANGE", `${tag}:cz`, end, end)) as Buffer[]; // ZRANGE
     const at = name === undefined ? null : ((await link.command("HGET", keyOf(name.toString("latin1")), "at")) as Buffer | null); // HGET
     return at === null ? null : Number(at.toString("latin1"));
@@ -129,15 +145,20 @@ export function createRedisCache(link: Link, { keepMs = MONTH_MS, maxBytes = GIG
       }
     },
     async stats(): Promise<CacheStats> {
-      // Those that have gone by their time are counted no more.
-      await drop("past", moment(), Infinity);
-      const [responses, bytes, oldest, newest] = await Promise.all([link.command("ZCARD", `${tag}:cz`), link.command("GET", `${tag}:cb`), edge(0), edge(-1)]);
-      const count = Number(responses);
-      const sum = Number(String(bytes ?? 0));
+      const past = await pastOf();
+      const [responses, bytes, oldest, newest] = await Promise.all([
+        link.command("ZCARD", `${tag}:cz`),
+        link.command("GET", `${tag}:cb`),
+        edge(past.count),
+        edge(-1),
+      ]);
+      const count = Math.max(0, Number(responses) - past.count);
+      const sum = Number(String(bytes ?? 0)) - past.bytes;
+      if (count === 0) return { responses: 0, bodyBytes: 0, diskBytes: 0, oldest: null, newest: null };
       return { responses: count, bodyBytes: Math.max(0, sum - count * BESIDE), diskBytes: sum, oldest, newest };
     },
     async clear() {
-      await drop("most", "0", Infinity);
+      if (Number(await link.command("ZCARD", `${tag}:cz`)) > 0) await drop("most", "0", Infinity);
     },
     async makeRoom() {
       const info = String(await link.command("INFO", "memory"));

@@ -7,7 +7,6 @@ import {
   type Frontier,
   type FrontierConfig,
   type FrontierCounts,
-  type HostView,
   type Lease,
   type RobotsState,
   returned,
@@ -23,8 +22,9 @@ import { type HostWords, hostnameOfKey, hostWords, type LinkExtra, packGroups, p
 import { packDuplicate } from "./packet.ts";
 import { remainingOf } from "./remaining.ts";
 import type { ScriptName } from "./scripts.ts";
-import { packCookies, packSettled, packTuning, packValues, readJar, readRobots } from "./settle-args.ts";
+import { packCookies, packSettled, packTuning, packValues, readJar } from "./settle-args.ts";
 import { createTold } from "./told.ts";
+import { hostViews, robotsStates } from "./views.ts";
 
 export interface RedisFrontierEnv {
   readonly link: Link;
@@ -177,12 +177,6 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
     return counts;
   }
 
-  async function robotsStates(origins: readonly Origin[]): Promise<readonly (RobotsState | null)[]> {
-    if (origins.length === 0) return [];
-    const answers = (await run("robots", ...origins)) as readonly (readonly unknown[])[]; // what robots.lua answers
-    return answers.map(readRobots);
-  }
-
   async function leasesOf(flat: readonly unknown[]): Promise<Lease[]> {
     const rows = Array.from({ length: flat.length / 7 }, (_, n) => flat.slice(n * 7, n * 7 + 7) as [Buffer, Buffer, number, number, Buffer, number, Buffer]); // claim.lua
     const unread = new Map<Origin, number>();
@@ -193,7 +187,7 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
       return { token: token.toString("latin1"), request, attempt, crashes, version, origin, jar };
     });
     const origins = [...unread.keys()];
-    const states = await robotsStates(origins);
+    const states = await robotsStates(origins, run);
     if (robotsKnown.size > ROBOTS_KEPT) robotsKnown.clear();
     for (const [n, origin] of origins.entries()) {
       const state = states[n] ?? null;
@@ -273,37 +267,6 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
     return { queued, delayed, leased, done, dropped, seen, counted, robotsLeased, hostsWaiting, level, control: to, completed: over === 1, tally: named };
   }
 
-  async function hostViews(max: number): Promise<readonly HostView[]> {
-    const names: string[] = [];
-    let cursor = "0";
-    do {
-      const [next, flat] = (await link.command("HSCAN", `${keys[1]}:h`, cursor, "COUNT", 1_000)) as [Buffer, Buffer[]]; // what HSCAN answers
-      for (let i = 0; i < flat.length; i += 2) names.push(text(flat[i]));
-      cursor = text(next);
-    } while (cursor !== "0");
-    const views: HostView[] = [];
-    const unique = [...new Set(names)];
-    for (let from = 0; from < unique.length; from += 500) {
-      const rows = (await run("views", ...unique.slice(from, from + 500))) as readonly (readonly unknown[])[]; // views.lua
-      for (const row of rows) {
-        const [host, queued, inFlight, concurrency, delay, due, settled, latency] = row;
-        views.push({
-          host: text(host),
-          queued: Number(queued),
-          inFlight: Number(inFlight),
-          concurrency: Number(concurrency),
-          delayMs: Number(text(delay)),
-          dueInMs: Number(text(due)),
-          settled: Number(settled),
-          meanLatencyMs: Number(text(latency)),
-        });
-      }
-      views.sort((a, b) => b.queued - a.queued || b.settled * b.meanLatencyMs - a.settled * a.meanLatencyMs);
-      views.length = Math.min(views.length, max);
-    }
-    return views;
-  }
-
   const alive = <A extends readonly unknown[], R>(step: (...args: A) => Promise<R>) => {
     return async (...args: A): Promise<R> => {
       if (disposed) throw new CrawlError("internal", "the frontier was disposed of");
@@ -356,8 +319,8 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
       if (changes.length > 0) await run("tune", "values", packValues(changes));
     }),
     counts: alive(counts),
-    hosts: alive(hostViews),
-    robotsOf: alive(async (origin) => (await robotsStates([origin]))[0] ?? null),
+    hosts: alive((max: number) => hostViews(link, env.id, max, run)),
+    robotsOf: alive(async (origin) => (await robotsStates([origin], run))[0] ?? null),
     remaining: () => remainingOf(link, keys[1], run),
     async [Symbol.asyncDispose]() {
       if (disposed) return;

@@ -1,7 +1,7 @@
 /** A crawl on Redis as those see it who do not work on it: its numbers, where a URL stands, what waits for a writer. Nothing is changed. */
-import type { Control } from "../../core/frontier.ts";
+import type { Control, RobotsState } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
-import type { CrawlRequest, FingerprintSeed } from "../../core/request.ts";
+import type { CrawlRequest, FingerprintSeed, Origin } from "../../core/request.ts";
 import type { SinkState } from "../../core/sink.ts";
 import { fingerprintOf } from "../../rules/url.ts";
 import type { KnownPlace } from "../sqlite/read.ts";
@@ -10,6 +10,7 @@ import { type OutboxOwner, outboxOwner } from "./outbox.ts";
 import { packId, readEntry, type Unpacked } from "./pack.ts";
 import { readOutputs } from "./packet.ts";
 import { ofHost } from "./remaining.ts";
+import { robotsStates, runOn } from "./views.ts";
 
 /** The numbers of a crawl at one moment, and what its creator stored. */
 export interface Glance {
@@ -142,6 +143,8 @@ export interface CrawlLook {
   wasSkipped(url: string): Promise<boolean>;
   /** What is queued at a host, in the order in which it is given out. */
   queueOf(host: string): AsyncIterable<CrawlRequest>;
+  /** What is known of its robots.txt; null: nothing. */
+  robotsOf(origin: Origin): Promise<RobotsState | null>;
 }
 
 function bucketOf(id: Buffer, { bits, split }: BucketCount): number {
@@ -153,8 +156,7 @@ function bucketOf(id: Buffer, { bits, split }: BucketCount): number {
 /** For a crawl that has begun (`seed` is there). */
 export function lookAt(link: Link, at: Glance, seed: FingerprintSeed, hostOf: (url: string) => string): CrawlLook {
   const crawl = `${link.tag}:${at.id}`;
-  const run = (name: Parameters<Link["script"]>[0], ...args: readonly string[]): Promise<unknown> =>
-    link.script(name, [link.tag, crawl], ["", String(Math.floor(Math.random() * 2 ** 31)), ...args]);
+  const run = runOn(link, at.id);
 
   function idOf(url: string): Buffer {
     const { idHi, idLo } = fingerprintOf(url, seed);
@@ -213,5 +215,6 @@ export function lookAt(link: Link, at: Glance, seed: FingerprintSeed, hostOf: (u
       return value !== null && value % 2 === 1;
     },
     queueOf: (host) => ofHost(host, run),
+    robotsOf: async (origin) => (await robotsStates([origin], run))[0] ?? null,
   };
 }

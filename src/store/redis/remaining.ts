@@ -2,9 +2,7 @@
 import type { CrawlRequest } from "../../core/request.ts";
 import type { Link } from "./connect.ts";
 import { readEntry } from "./pack.ts";
-import type { ScriptName } from "./scripts.ts";
-
-type Run = (name: ScriptName, ...args: readonly string[]) => Promise<unknown>;
+import type { Run } from "./views.ts";
 
 const AT_ONCE = 500;
 
