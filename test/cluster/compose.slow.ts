@@ -67,7 +67,7 @@ const surroundings = (more: Env): Env => ({
 });
 
 let redis: TestServer;
-const options = { skip: skipRedis, timeout: 60_000 };
+const options = { skip: skipRedis, timeout: 160_000 };
 before(async () => {
   mkdirSync(path);
   symlinkSync(process.execPath, join(path, "node"));

@@ -66,7 +66,7 @@ test("events tell how a job stands, then what happens, with numbers that rise ov
   await using site = await fakeSite(ENDLESS);
   await using b = await bench();
   await created(b.jobs, job([site.url], { perHost: { concurrency: 8 } }));
-  const events = await b.jobs.events(0, null, AbortSignal.timeout(20_000));
+  const events = await b.jobs.events(0, null, AbortSignal.timeout(60_000));
   const seen: { id: number; kind: string; state?: string }[] = [];
   let middle = "";
   for await (const event of events ?? []) {
@@ -85,7 +85,7 @@ test("events tell how a job stands, then what happens, with numbers that rise ov
   assert.notEqual(middle, "");
   await b.reopen();
   const after = [];
-  for await (const event of (await b.jobs.events(0, middle, AbortSignal.timeout(5_000))) ?? []) after.push(event);
+  for await (const event of (await b.jobs.events(0, middle, AbortSignal.timeout(60_000))) ?? []) after.push(event);
   assert.deepEqual(
     after.map(({ kind }) => kind),
     ["state", "counts"],
@@ -122,7 +122,7 @@ test("explain says why, of a job that waits, runs and has ended", async () => {
   await created(b.jobs, job([site.url]));
   await someRequests(site, 3);
   assert.match((await b.jobs.explain(1, site.url))?.lines.join("\n") ?? "", /not begun/);
-  for (let n = 0; (await textsOf(b.jobs, 0, "pages")).length === 0 && n < 200; n++) await new Promise((resolve) => setTimeout(resolve, 10));
+  for (let n = 0; (await textsOf(b.jobs, 0, "pages")).length === 0 && n < 6_000; n++) await new Promise((resolve) => setTimeout(resolve, 10));
   assert.match((await b.jobs.explain(0, "http://other.example/"))?.lines.join("\n") ?? "", /scope/);
   await b.jobs.stop(0, "now", null);
   await until(b.jobs, 0);

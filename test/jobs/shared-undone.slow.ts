@@ -91,7 +91,7 @@ async function checkWhole({ b, written }: Awaited<ReturnType<typeof fallBack>>):
   assert.equal(new Set(urls).size, PAGES);
 }
 
-const options = { skip: skipRedis, timeout: 60_000 };
+const options = { skip: skipRedis, timeout: 160_000 };
 
 test("a service whose store fell back to before it had begun opens the job again and goes on with it", options, async (t) => {
   await checkWhole(await fallBack(t, async () => undefined));

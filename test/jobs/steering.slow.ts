@@ -5,16 +5,19 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { openJobs } from "../../src/jobs/jobs.ts";
 import { fakeSite } from "../../src/testing/site.ts";
+import { lateness } from "../lateness.ts";
 import { bench, created, ENDLESS, job, nothingInFlight, SMALL, SOON_MS, someRequests, textsOf, until, urlsOf } from "./bench.ts";
 
 test("jobs beyond the number that may run wait, oldest first; a paused one takes no place", async () => {
-  await using site = await fakeSite({ "/": `<a href=/slow>s</a>`, "/slow": { body: "x", delayMs: 300 } });
+  const held = Promise.withResolvers<string>();
+  await using site = await fakeSite({ "/": `<a href=/held>h</a>`, "/held": () => held.promise });
   await using b = await bench({ maxRunning: 1 });
   for (let n = 0; n < 3; n++) await created(b.jobs, job([site.url]));
   await until(b.jobs, 0, new Set(["running"]));
   assert.equal((await b.jobs.get(1))?.state, "queued");
   assert.equal((await b.jobs.get(1))?.counts.total, 1);
   assert.equal((await b.jobs.pause(1)).kind, "done");
+  held.resolve("x");
   await until(b.jobs, 2);
   assert.equal((await b.jobs.get(0))?.state, "completed");
   assert.equal((await b.jobs.get(1))?.state, "paused");
@@ -137,10 +140,11 @@ test("a host is paused, slowed down and let go while the job runs; after a resta
   await b.reopen();
   await new Promise((resolve) => setTimeout(resolve, 300));
   assert.equal(site.requests.length, before);
+  using late = lateness();
   await b.jobs.patchHost(0, host, { paused: false, delayMs: 300, concurrency: 1 });
   await someRequests(site, before + 4);
   const times = site.requests.slice(before).map(({ at }) => at);
-  for (const [n, at] of times.slice(1).entries()) assert.ok(at - (times[n] ?? 0) > 180, `a gap of ${at - (times[n] ?? 0)} ms`);
+  for (const [n, at] of times.slice(1).entries()) assert.ok(at - (times[n] ?? 0) >= 300 - late.slackMs(), `a gap of ${at - (times[n] ?? 0)} ms`);
   await b.jobs.patchHost(0, host, { delayMs: null, concurrency: 8 });
   assert.equal((await until(b.jobs, 0)).counts.pages, 81);
   assert.equal((await b.jobs.patchHost(0, host, { paused: true })).kind, "conflict");
@@ -172,12 +176,13 @@ test("jobs of one service share the clocks of a host", async () => {
   await using site = await fakeSite({ "/": "x" });
   await using b = await bench();
   const spec = { perHost: { delay: "200ms" }, robots: false };
+  // The server is in this thread, which looks up when it has the time.
+  using late = lateness();
   for (let n = 0; n < 4; n++) await created(b.jobs, job([`${site.url}?job=${n}`, `${site.url}?job=${n}&more`], spec));
   for (let n = 0; n < 4; n++) await until(b.jobs, n);
   const times = site.requests.map(({ at }) => at);
   assert.equal(times.length, 8);
-  // By the clock of a server in the same thread, which looks up when it has the time.
-  for (const [n, at] of times.slice(1).entries()) assert.ok(at - (times[n] ?? 0) > 120, `a gap of ${at - (times[n] ?? 0)} ms`);
+  for (const [n, at] of times.slice(1).entries()) assert.ok(at - (times[n] ?? 0) >= 200 - late.slackMs(), `a gap of ${at - (times[n] ?? 0)} ms`);
 });
 
 test("a job goes on when the operator's options are others after a restart", async () => {
