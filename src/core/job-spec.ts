@@ -102,6 +102,19 @@ interface JsonSchema {
   properties?: Record<string, JsonSchema> | undefined;
 }
 
+/** What has no description of its own in the schema of options: groups, and the rules of one host. */
+const GROUPS = {
+  scope: "What belongs to the crawl.",
+  limits: "What ends the crawl.",
+  perHost: "How each host is treated.",
+  retry: "Further tries of requests that failed.",
+};
+const OF_HOST = {
+  delay: "Least gap between request starts there.",
+  concurrency: "Most requests in flight there.",
+  headers: "Headers sent with every request there.",
+};
+
 /** JSON Schema (2020-12) of what a job may say, from the one schema; `x-group`, `x-unit`, `x-form` are for forms made from it. */
 export function jobJsonSchema(): Readonly<Record<string, unknown>> {
   // `as`: a schema in JSON, of which only the properties are read here.
@@ -130,6 +143,10 @@ export function jobJsonSchema(): Readonly<Record<string, unknown>> {
     if (node !== undefined) schema["default"] ??= node.fallback;
     for (const [key, property] of Object.entries(isGroup ? (properties ?? {}) : {})) property["default"] ??= known.get(`${name}.${key}`)?.fallback;
   }
+  for (const [name, description] of Object.entries(GROUPS)) Object.assign(whole.properties?.[name] ?? {}, { description });
+  // `as`: the rules of one host.
+  const { properties: ofHost = {} } = (whole.properties?.["hosts"]?.["additionalProperties"] ?? {}) as JsonSchema;
+  for (const [name, description] of Object.entries(OF_HOST)) Object.assign(ofHost[name] ?? {}, { description });
   const { seeds, scraper } = whole.properties ?? {};
   if (seeds) Object.assign(seeds, { type: "array", items: { type: "string" }, "x-form": "a list of URLs" });
   if (scraper) Object.assign(scraper, { description: "Name of a scraper in the service's folder of scrapers.", "x-form": "a bare name" });

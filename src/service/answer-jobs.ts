@@ -2,13 +2,14 @@
 import { createHash } from "node:crypto";
 import { type ControlAnswer, type HostPatch, JOB_STATES, type JobState } from "../core/jobs.ts";
 import { parseDuration } from "../core/units.ts";
-import { bodyOf, jsonOf } from "./bytes.ts";
+import { jsonOf } from "./bytes.ts";
+import { plainBody } from "./coded.ts";
 import { type Ask, idOf, incomingOf, jobOf, jsonAnswer, linkNext, queryOf, type Service, typeOf } from "./context.ts";
 import { createJob, noSeeds, pulling, simpleUrls } from "./create.ts";
 import { MOST_JSON_RECORDS, USUAL_RECORDS } from "./limits.ts";
 import { HttpProblem, notFound, type ProblemEntry } from "./problem.ts";
 import { STOP_MODES } from "./schemas.ts";
-import { mediaTypeOf, readUpload, refuseCoded, unsupported } from "./upload.ts";
+import { mediaTypeOf, readUpload, unsupported } from "./upload.ts";
 import { fullJob, withoutUser } from "./views.ts";
 
 export async function create(ask: Ask, service: Service): Promise<Response> {
@@ -77,11 +78,10 @@ const SMALL_BODY = 65_536;
 /** A small JSON object; an empty body is an empty object. */
 async function smallObject(ask: Ask): Promise<Readonly<Record<string, unknown>>> {
   const incoming = incomingOf(ask);
-  refuseCoded(incoming);
   const type = mediaTypeOf(incoming);
   let size = 0;
   const chunks: Uint8Array[] = [];
-  for await (const chunk of bodyOf(incoming, SMALL_BODY)) {
+  for await (const chunk of plainBody(incoming, SMALL_BODY)) {
     size += chunk.length;
     chunks.push(chunk);
   }

@@ -7,12 +7,12 @@ import { eventsAnswer } from "./answer-events.ts";
 import { addUrls, create, explain, get, hosts, list, patchHosts, pause, remove, resume, stop } from "./answer-jobs.ts";
 import { records } from "./answer-records.ts";
 import { asset, result, status, submit } from "./answer-simple.ts";
-import { type Ask, type Env, incomingOf, jsonAnswer, type Service } from "./context.ts";
+import { type Ask, type Env, incomingOf, jsonAnswer, queryOf, type Service } from "./context.ts";
 import { checkHost, checkOrigin, checkToken, clientOf, requestMeter } from "./guard.ts";
 import { createMeter, type Meter } from "./metrics.ts";
 import { openapiDocument } from "./openapi.ts";
 import { HttpProblem, notFound, pointerOf, problemResponse } from "./problem.ts";
-import { ROUTES } from "./routes.ts";
+import { ROUTES, type Route } from "./routes.ts";
 
 type Answering = (ask: Ask, service: Service) => Promise<Response> | Response;
 
@@ -23,7 +23,7 @@ export interface App {
 
 async function ready({ jobs }: Service): Promise<Response> {
   const { ready: fit, why } = await jobs.health();
-  return jsonAnswer(fit ? { status: "ok" } : { status: "unavailable", detail: why }, fit ? 200 : 503);
+  return fit ? jsonAnswer({ status: "ok" }) : jsonAnswer({ status: "unavailable", detail: why }, 503, { "retry-after": STORE_RETRY_AFTER });
 }
 
 /** What answers, by the name of the operation in the route table. */
@@ -35,6 +35,7 @@ function answersByOperation(service: Service, meter: Meter): ReadonlyMap<string,
     ...{ submit, status, result, createJob: create, listJobs: list, getJob: get, deleteJob: remove, stop, pause, resume, addUrls, explain, hosts, patchHosts },
     ...{ pages: table("pages"), items: table("items"), skipped: table("skipped"), images: table("images"), events: events.answer },
     dashboard: (ask) => asset(ask, service) ?? noSuchPlace(),
+    dashboardPlace: (ask) => new Response(null, { status: 308, headers: { location: `/${new URL(ask.req.url).search}` } }),
     healthz: () => jsonAnswer({ status: "ok" }),
     readyz: () => ready(service),
     async metrics() {
@@ -90,6 +91,17 @@ function withHeaders(response: Response): Response {
   return response;
 }
 
+/** Such a route looks at its query itself. */
+const takesQuery = ({ anyQuery, parameters = [] }: Route) => anyQuery === true || parameters.some((parameter) => parameter.in === "query");
+
+/** Before anything is done: a parameter that is not known was meant for something. */
+const withoutQuery =
+  (work: Answering): Answering =>
+  (ask, service) => {
+    if (ask.req.url.includes("?")) queryOf(ask, []).check();
+    return work(ask, service);
+  };
+
 /** `{id}` of the route table in the router's spelling. */
 const routerPath = (path: string) => path.replace("{id}", ":id");
 
@@ -136,10 +148,11 @@ export function createApp(service: Service): App {
 
   const app = new Hono<Env>();
   const methodsOf = new Map<string, string[]>();
-  for (const { path, method, operation, open } of ROUTES) {
+  for (const route of ROUTES) {
+    const { path, method, operation, open } = route;
     const work = answers.get(operation);
     if (work === undefined) throw new CrawlError("internal", `nothing answers ${operation}`);
-    app.on(method, routerPath(path), answering(operation, open === true, work));
+    app.on(method, routerPath(path), answering(operation, open === true, takesQuery(route) ? work : withoutQuery(work)));
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === "GET" ? ["GET", "HEAD"] : [method])]);
   }
   for (const [path, methods] of methodsOf) {

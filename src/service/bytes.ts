@@ -26,6 +26,16 @@ export async function* bodyOf(incoming: IncomingMessage, limit: number): AsyncGe
   }
 }
 
+/** The same bytes. Throws HttpProblem 413 past the limit. */
+export async function* bounded(chunks: Bytes, limit: number, what: string): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  for await (const chunk of chunks) {
+    size += chunk.length;
+    if (size > limit) throw new HttpProblem({ status: 413, detail: `${what} is larger than ${limit} bytes`, close: true });
+    yield chunk;
+  }
+}
+
 /** Deeper values are nobody's options, and would overflow the stack of whoever walks through them. */
 const DEEPEST = 64;
 

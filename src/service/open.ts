@@ -43,6 +43,8 @@ async function dashboard(log: Logger): Promise<ReadonlyMap<string, Asset>> {
 }
 
 const NOT_YET = { status: 503, detail: "the service is starting", headers: { "retry-after": "1" }, close: true };
+/** Answers until jobs can be asked. */
+export const STARTING: App = { fetch: async () => problemResponse(NOT_YET) };
 
 /** Rejects with the system's error when the address cannot be had, and with that of the jobs when they cannot be opened. */
 export async function openService(options: ServiceOptions): Promise<OpenService> {
@@ -50,7 +52,7 @@ export async function openService(options: ServiceOptions): Promise<OpenService>
   const limits: ServiceLimits = { ...SERVICE_LIMITS, ...options.limits };
   const closing = new AbortController();
   const assets = options.assets ?? (await dashboard(log));
-  let app: App = { fetch: async () => problemResponse(NOT_YET) };
+  let app = STARTING;
   const listening = await listen({ fetch: (request, env) => app.fetch(request, env) }, { host, port }, limits, log, () => closing.abort());
   try {
     const jobs = typeof options.jobs === "function" ? await options.jobs() : options.jobs;

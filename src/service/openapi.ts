@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, from the route table and the one schema of options. */
 import { VERSION } from "../version.ts";
-import { type Answer, COMMON_ANSWERS, ROUTES, type Route } from "./routes.ts";
+import { type Answer, COMMON_ANSWERS, ROUTES, type Route, STRAY_ANSWERS } from "./routes.ts";
 import { componentSchemas, type Schema } from "./schemas.ts";
 
 const contentOf = (content: Readonly<Record<string, Schema>>) => Object.fromEntries(Object.entries(content).map(([type, schema]) => [type, { schema }]));
@@ -17,9 +17,13 @@ function answer({ description, content, headers }: Answer): object {
 
 /** All answers of a route, the common ones too. */
 export function answersOf(route: Route): Readonly<Record<number, Answer>> {
-  const { 401: unauthorised, ...common } = COMMON_ANSWERS;
-  return { ...common, ...(route.open || unauthorised === undefined ? {} : { 401: unauthorised }), ...route.answers };
+  const common = Object.entries(COMMON_ANSWERS).filter(([status]) => !(status === "401" && route.open) && !(status === "400" && route.anyQuery));
+  return { ...Object.fromEntries(common), ...route.answers };
 }
+
+/** What comes where no route is asked for, by name: OpenAPI has no place for it but among the components. */
+const strayResponses = () =>
+  Object.fromEntries(Object.entries(STRAY_ANSWERS).map(([status, { name, ...rest }]) => [name, { "x-status": Number(status), ...answer(rest) }]));
 
 function operation(route: Route): object {
   const id = route.path.includes("{id}")
@@ -46,9 +50,10 @@ export function openapiDocument(): object {
     info: {
       title: "Skein",
       version: VERSION,
-      description: "Crawls as jobs over HTTP. Errors are problem details (RFC 9457); the token is asked for only where one is set.",
+      description:
+        "Crawls as jobs over HTTP. Errors are problem details (RFC 9457); the token is asked for only where one is set. HEAD is answered wherever GET is; OPTIONS gives 204 with Allow. Every path answers any other method with 405 and Allow (components.responses.MethodNotAllowed).",
     },
     paths,
-    components: { schemas: componentSchemas(), securitySchemes: { token: { type: "http", scheme: "bearer" } } },
+    components: { schemas: componentSchemas(), responses: strayResponses(), securitySchemes: { token: { type: "http", scheme: "bearer" } } },
   };
 }

@@ -1,6 +1,6 @@
 /** docs/api.md, made from the route table and the schemas. `npm run docs` writes it, a test compares. */
 import { answersOf } from "./openapi.ts";
-import { type Answer, ROUTES, type Route } from "./routes.ts";
+import { type Answer, COMMON_ANSWERS, ROUTES, type Route, STRAY_ANSWERS } from "./routes.ts";
 import { componentSchemas, type Schema } from "./schemas.ts";
 
 const INTRO = `<!-- Made by \`npm run docs\` from src/service/routes.ts and src/service/schemas.ts. Do not edit. -->
@@ -14,7 +14,8 @@ Of \`skein serve\` ([service.md](service.md) is the tutorial). The same as OpenA
 - With a **token** every route but those marked *open* asks for \`Authorization: Bearer TOKEN\`.
 - **Lists** go on in \`Link: <…>; rel="next"\`, relative to the service. Cursors stay good while a job runs.
 - \`HEAD\` is answered wherever \`GET\` is; \`OPTIONS\` says what a path takes in \`Allow\`.
-- Bodies with a \`Content-Encoding\` are refused (415). JSON may have 8 MB, an upload of URLs what \`--max-upload\` says (413).
+- **Parameters** that a route does not know are refused (400, with the names of those it knows), but for those of the dashboard.
+- A body may come with \`Content-Encoding: gzip\`; the limits hold for it as it comes and unpacked. Other codings are refused (415). JSON may have 8 MB, an upload of URLs what \`--max-upload\` says (413).
 `;
 
 const GROUPS = { "three calls": "The three calls", jobs: "Jobs", records: "Records", service: "The service" } as const;
@@ -116,16 +117,13 @@ export function apiPage(): string {
         .map(section)
         .join("\n")}`,
   );
-  const common = `\n## Answers of every route\n\n${[row(["status", "answer"]), row(["---", "---"]), ...commonRows()].join("\n")}\n`;
+  const common = `\n## Answers of every route\n\nWhere a route lists such a status itself, what stands there holds. Open routes need no token; the dashboard takes any parameter.\n\n${statusTable(COMMON_ANSWERS)}\n`;
+  const stray = `\n## Answers to other requests\n\nOf every path, also of those above when they are asked in another way.\n\n${statusTable(STRAY_ANSWERS)}\n`;
   const schemas = `\n## Objects\n\n${Object.entries(componentSchemas())
     .map(([name, schema]) => schemaSection(name, schema))
     .join("\n")}`;
-  return INTRO + groups.join("") + common + schemas;
+  return INTRO + groups.join("") + common + stray + schemas;
 }
 
-function commonRows(): string[] {
-  const [any] = ROUTES.filter(({ open }) => open !== true);
-  const own = new Set(Object.keys(any?.answers ?? {}));
-  const all = any === undefined ? [] : Object.entries(answersOf(any));
-  return all.filter(([status]) => !own.has(status)).map(([status, answer]) => row([status, answerCell(answer)]));
-}
+const statusTable = (answers: Readonly<Record<number, Answer>>): string =>
+  [row(["status", "answer"]), row(["---", "---"]), ...Object.entries(answers).map(([status, answer]) => row([status, answerCell(answer)]))].join("\n");

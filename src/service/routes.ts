@@ -30,6 +30,8 @@ export interface Route {
   readonly description?: string;
   /** Answered without the token too. */
   readonly open?: true;
+  /** Parameters of the query that it does not know are ignored: of pages for people, whose links get marks of other sites. */
+  readonly anyQuery?: true;
   readonly parameters?: readonly Parameter[];
   readonly body?: { readonly required: boolean; readonly content: Readonly<Record<string, Schema>> };
   readonly answers: Readonly<Record<number, Answer>>;
@@ -41,7 +43,9 @@ const problem = (description: string, headers?: Readonly<Record<string, string>>
 });
 const json = (schema: Schema) => ({ "application/json": schema });
 const unknownJob = { 404: problem("There is no such job.") };
-const badQuery = { 400: problem("A parameter is wrong; `errors` names each.") };
+const RETRY = { "Retry-After": "Seconds." };
+/** Of a route that may have to ask the crawl of a job, which may live in a store. */
+const storeAway = { 503: problem("The crawl of the job lies in a store that cannot be reached now; or as of every route.", RETRY) };
 const notAcceptable = { 406: problem("None of the media types of `Accept` can be given.") };
 const NEXT = { Link: "`rel=next`: the next page, if there is one now." };
 
@@ -55,15 +59,20 @@ const limitOf = (most: number, usual: number, description: string): Parameter =>
   schema: { type: "integer", minimum: 1, maximum: most, default: usual },
 });
 
-const form: Schema = { type: "object", properties: { urls: { type: "string", format: "binary", description: "One URL a line." } }, required: ["urls"] };
+const form = { type: "object", properties: { urls: { type: "string", format: "binary", description: "One URL a line." } }, required: ["urls"] };
 const lines: Schema = { type: "string", description: "One URL a line." };
-const urlsObject: Schema = { type: "object", properties: { urls: listOf(text) }, required: ["urls"], additionalProperties: false };
+const urlsObject: Schema = {
+  type: "object",
+  properties: { urls: { ...listOf(text), description: "The URLs." } },
+  required: ["urls"],
+  additionalProperties: false,
+};
 const upload = { "multipart/form-data": form, "text/plain": lines, "application/json": urlsObject, "application/x-www-form-urlencoded": lines };
 
 const uploadProblems = {
-  400: problem("The body cannot be read, or no line is a URL; `rejected` names them."),
-  413: problem("The body, or the list of URLs, is larger than is taken."),
-  415: problem("The body is of another media type, or coded."),
+  400: problem("The body cannot be read, or no line is a URL (`rejected` names them); or a parameter is wrong."),
+  413: problem("The body, as it comes or unpacked, or the list of URLs, is larger than is taken."),
+  415: problem("The body is of another media type, or coded otherwise than with gzip."),
   422: problem("The Idempotency-Key was used with another body."),
 };
 
@@ -83,19 +92,29 @@ const THREE_CALLS: readonly Route[] = [
   {
     ...{ method: "GET", path: "/result/{id}", operation: "result", group: "three calls" },
     summary: "The image URLs found so far, distinct, in order of discovery: one a line, or a JSON array.",
-    answers: { 200: { description: "The URLs.", content: { "text/plain": text, "application/json": listOf(text) } }, ...unknownJob, ...notAcceptable },
+    answers: {
+      200: { description: "The URLs.", content: { "text/plain": text, "application/json": listOf(text) } },
+      ...unknownJob,
+      ...notAcceptable,
+      ...storeAway,
+    },
   },
 ];
+
+const smallBody = {
+  400: problem("The body, or a parameter, is wrong; `errors` names everything that is."),
+  413: problem("The body is larger than is taken."),
+  415: uploadProblems[415],
+};
 
 const control = (verb: string, summary: string, more: Partial<Route> = {}): Route => ({
   ...{ method: "POST", path: `/v1/jobs/{id}/${verb}`, operation: verb, group: "jobs", summary },
   answers: {
     200: { description: "The job.", content: json(ref("Job")) },
-    400: problem("The body is wrong; `errors` names what."),
+    ...smallBody,
     ...unknownJob,
     409: problem("The job is in a state in which this cannot be done."),
-    413: problem("The body is larger than is taken."),
-    415: problem("The body is of another media type."),
+    ...storeAway,
   },
   ...more,
 });
@@ -111,7 +130,10 @@ const JOBS: readonly Route[] = [
       required: true,
       content: {
         "application/json": ref("JobSpec"),
-        "multipart/form-data": { type: "object", properties: { spec: ref("JobSpec"), urls: { type: "string", format: "binary" } } },
+        "multipart/form-data": {
+          type: "object",
+          properties: { spec: { ...ref("JobSpec"), description: "The options as JSON, before the URLs." }, ...form.properties },
+        },
         "text/plain": lines,
         "application/x-www-form-urlencoded": lines,
       },
@@ -130,7 +152,6 @@ const JOBS: readonly Route[] = [
     answers: {
       200: { description: "The jobs.", content: json(listOf(ref("Job"))), headers: { ...NEXT, ETag: "Of these jobs as they stand." } },
       304: { description: "Nothing has changed.", headers: { ...NEXT, ETag: "As it was given." } },
-      ...badQuery,
     },
   },
   {
@@ -147,6 +168,7 @@ const JOBS: readonly Route[] = [
       204: { description: "The job is deleted." },
       ...unknownJob,
       409: problem("The job is in a state in which this cannot be done."),
+      ...storeAway,
     },
   },
   control("stop", "Ends a job early; what was found stays.", {
@@ -166,6 +188,7 @@ const JOBS: readonly Route[] = [
       409: problem("The job has ended."),
       413: uploadProblems[413],
       415: uploadProblems[415],
+      ...storeAway,
     },
   },
   {
@@ -178,7 +201,7 @@ const JOBS: readonly Route[] = [
       204: { description: "The job has ended, and everything was told." },
       ...unknownJob,
       ...notAcceptable,
-      503: problem("Too many event streams are open.", { "Retry-After": "Seconds." }),
+      503: problem("Too many event streams are open; or as of every route.", RETRY),
     },
   },
   {
@@ -187,16 +210,16 @@ const JOBS: readonly Route[] = [
     parameters: [{ name: "url", in: "query", required: true, schema: text, description: "In any spelling." }],
     answers: {
       200: { description: "The explanation.", content: { "application/json": ref("Explanation"), "text/plain": text } },
-      ...badQuery,
       ...unknownJob,
       ...notAcceptable,
+      ...storeAway,
     },
   },
   {
     ...{ method: "GET", path: "/v1/jobs/{id}/hosts", operation: "hosts", group: "jobs" },
     summary: "The hosts of a job: what waits, rate, delay, whether paused.",
     parameters: [limitOf(MOST_JSON_RECORDS, USUAL_RECORDS, "Hosts in one answer.")],
-    answers: { 200: { description: "The hosts.", content: json(listOf(ref("Host"))) }, ...badQuery, ...unknownJob },
+    answers: { 200: { description: "The hosts.", content: json(listOf(ref("Host"))) }, ...unknownJob, ...storeAway },
   },
   {
     ...{ method: "PATCH", path: "/v1/jobs/{id}/hosts", operation: "patchHosts", group: "jobs" },
@@ -204,11 +227,10 @@ const JOBS: readonly Route[] = [
     body: { required: true, content: json(ref("HostPatches")) },
     answers: {
       200: { description: "The job.", content: json(ref("Job")) },
-      400: problem("The body is wrong; `errors` names everything that is."),
+      ...smallBody,
       ...unknownJob,
       409: problem("The job has ended."),
-      413: problem("The body is larger than is taken."),
-      415: problem("The body is of another media type."),
+      ...storeAway,
     },
   },
 ];
@@ -231,18 +253,26 @@ const RECORDS: readonly Route[] = TABLES.map(
         content: { "application/json": listOf(schema), "application/x-ndjson": text, "text/csv": text },
         headers: { ...NEXT, "Skein-Cursor": "Of the last record: where to look for more later." },
       },
-      ...badQuery,
       ...unknownJob,
       ...notAcceptable,
+      ...storeAway,
     },
   }),
 );
 
 const SERVICE: readonly Route[] = [
   {
-    ...{ method: "GET", path: "/", operation: "dashboard", group: "service", open: true },
+    ...{ method: "GET", path: "/", operation: "dashboard", group: "service", open: true, anyQuery: true },
     summary: "The dashboard.",
+    description: "Parameters that the page does not know are ignored here.",
+    parameters: [{ name: "thumbnails", in: "query", schema: text, description: "The page may load the images that a crawl found, from where they lie." }],
     answers: { 200: { description: "A page for a browser.", content: { "text/html": text } } },
+  },
+  {
+    ...{ method: "GET", path: "/dashboard", operation: "dashboardPlace", group: "service", open: true, anyQuery: true },
+    summary: "Where the dashboard is.",
+    description: "What stands in the query is kept.",
+    answers: { 308: { description: "It is at `/`.", headers: { Location: "`/`." } } },
   },
   {
     ...{ method: "GET", path: "/healthz", operation: "healthz", group: "service", open: true },
@@ -252,7 +282,14 @@ const SERVICE: readonly Route[] = [
   {
     ...{ method: "GET", path: "/readyz", operation: "readyz", group: "service", open: true },
     summary: "Whether jobs can be taken and worked on.",
-    answers: { 200: { description: "They can.", content: json(ref("Health")) }, 503: { description: "They cannot now.", content: json(ref("Health")) } },
+    answers: {
+      200: { description: "They can.", content: json(ref("Health")) },
+      503: {
+        description: "They cannot now; a problem while the service is starting.",
+        content: { ...json(ref("Health")), [PROBLEM_TYPE]: ref("Problem") },
+        headers: RETRY,
+      },
+    },
   },
   {
     ...{ method: "GET", path: "/metrics", operation: "metrics", group: "service" },
@@ -270,8 +307,20 @@ export const ROUTES: readonly Route[] = [...THREE_CALLS, ...JOBS, ...RECORDS, ..
 
 /** Answers that every route may give. */
 export const COMMON_ANSWERS: Readonly<Record<number, Answer>> = {
+  400: problem("A parameter is wrong, or none of this route; `errors` names each."),
   401: problem("A token is set, and the request does not bring it.", { "WWW-Authenticate": "Bearer" }),
   403: problem("The Host or the Origin of the request is none that is allowed."),
-  429: problem("Too many requests, or too many jobs.", { "Retry-After": "Seconds." }),
+  429: problem("Too many requests, or too many jobs.", RETRY),
   500: problem("A fault of the service."),
+  503: problem("The service is starting, or cannot read or write its data now.", RETRY),
+};
+
+/** Answers to what is no request for a route. */
+export const STRAY_ANSWERS: Readonly<Record<number, Answer & { readonly name: string }>> = {
+  404: { name: "NotFound", ...problem("There is nothing at this path.") },
+  405: { name: "MethodNotAllowed", ...problem("The path does not take this method.", { Allow: "The methods that it takes." }) },
+  408: { name: "RequestTimeout", ...problem("The request did not come in time.") },
+  417: { name: "ExpectationFailed", ...problem("`Expect` asks for something else than `100-continue`.") },
+  431: { name: "HeadTooLarge", ...problem("The head of the request is larger than 16 KiB.") },
+  501: { name: "NotImplemented", ...problem("The method is none that is known here.") },
 };

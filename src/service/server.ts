@@ -97,6 +97,12 @@ function listener(app: App, { lingerMs }: ServiceLimits, log: Logger): (incoming
   };
 }
 
+/** Expectations other than 100-continue (RFC 9110 §10.1.1). */
+function refuseExpectation(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const refused = problemResponse({ status: 417, detail: "no expectation but 100-continue is known here", close: true });
+  send(refused, incoming, outgoing, 0).catch(() => outgoing.destroy());
+}
+
 /** Requests that are none (RFC 9112): answered without the application, and the connection ends. */
 function refuseBroken(error: Error, socket: Duplex): void {
   const code = "code" in error ? error.code : "";
@@ -140,7 +146,7 @@ export async function listen(
     requireHostHeader: true,
     noDelay: true,
   });
-  server.on("request", answer).on("checkContinue", onExpect(limits, answer)).on("clientError", refuseBroken);
+  server.on("request", answer).on("checkContinue", onExpect(limits, answer)).on("checkExpectation", refuseExpectation).on("clientError", refuseBroken);
   server.maxConnections = limits.connections;
   server.timeout = limits.idleMs;
   await new Promise<void>((resolve, reject) => {

@@ -1,6 +1,7 @@
 /** The body of a request that brings URLs, whatever its form: multipart, plain lines, a form of curl -d, JSON. Says what it holds, not what becomes of it. */
 import type { IncomingMessage } from "node:http";
-import { asUtf8, type Bytes, bodyOf, formField, jsonOf, peeked } from "./bytes.ts";
+import { asUtf8, type Bytes, bounded, formField, jsonOf, peeked } from "./bytes.ts";
+import { plainBody } from "./coded.ts";
 import type { ServiceLimits } from "./limits.ts";
 import { partsOf } from "./multipart.ts";
 import { HttpProblem } from "./problem.ts";
@@ -21,13 +22,6 @@ export function mediaTypeOf(incoming: IncomingMessage): string {
 
 export function unsupported(accepted: readonly string[]): HttpProblem {
   return new HttpProblem({ status: 415, detail: `expected a body of type ${accepted.join(", ")}`, headers: { accept: accepted.join(", ") }, close: true });
-}
-
-/** Throws HttpProblem 415 for a coded body: what would come of unpacking it is not bounded. */
-export function refuseCoded(incoming: IncomingMessage): void {
-  const coding = incoming.headers["content-encoding"]?.trim().toLowerCase() ?? "";
-  if (coding !== "" && coding !== "identity")
-    throw new HttpProblem({ status: 415, detail: "expected a body without Content-Encoding", headers: { "accept-encoding": "identity" }, close: true });
 }
 
 /** The charset that the head names for a text; null: none. Throws HttpProblem 415 for one that nobody knows. */
@@ -103,20 +97,10 @@ async function multipart(body: Bytes, contentType: string, takesSpec: boolean, j
   });
 }
 
-async function* bounded(chunks: Bytes, limit: number, what: string): AsyncGenerator<Uint8Array> {
-  let size = 0;
-  for await (const chunk of chunks) {
-    size += chunk.length;
-    if (size > limit) throw new HttpProblem({ status: 413, detail: `${what} is larger than ${limit} bytes`, close: true });
-    yield chunk;
-  }
-}
-
 /** Reads the body as far as must be to know what it is; the lines are yet to be pulled. `takesSpec`: a multipart body may bring options. */
 export async function readUpload(incoming: IncomingMessage, limits: ServiceLimits, takesSpec: boolean): Promise<Upload> {
-  refuseCoded(incoming);
   const type = mediaTypeOf(incoming);
-  const body = (limit: number) => bodyOf(incoming, limit);
+  const body = (limit: number) => plainBody(incoming, limit);
   switch (type) {
     case "application/json":
       return { kind: "json", value: await jsonOf(body(limits.jsonBytes)) };

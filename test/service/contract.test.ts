@@ -1,9 +1,13 @@
 /** The OpenAPI document is what the service does: every route, every status it documents and every media type is asked for, and every answer fits its schema. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { CrawlError } from "../../src/core/errors.ts";
 import type { JobService } from "../../src/core/jobs.ts";
+import { SERVICE_LIMITS } from "../../src/service/limits.ts";
+import { STARTING } from "../../src/service/open.ts";
+import { listen } from "../../src/service/server.ts";
 import { fakeJobs } from "./fake-jobs.ts";
-import { type Answered, type Bench, bench } from "./harness.ts";
+import { type Answered, askOn, type Bench, bench } from "./harness.ts";
 import { faultsOf, type Schema } from "./json-schema.ts";
 
 interface Operation {
@@ -21,6 +25,13 @@ interface Place {
 }
 
 await using first = await bench();
+const starting = await listen(
+  STARTING,
+  { host: "127.0.0.1", port: 0 },
+  SERVICE_LIMITS,
+  () => undefined,
+  () => undefined,
+);
 const document = (await first.ask("GET", "/openapi.json")).json;
 const components: Readonly<Record<string, Schema>> = document.components.schemas;
 const places: Place[] = Object.entries<Record<string, Operation>>(document.paths).flatMap(([path, methods]) =>
@@ -33,7 +44,7 @@ const shown = new Set<string>();
 /** What the headers of the document look like. One that is documented for a status is there, unless it is one of `SOMETIMES`; no other of these is. */
 const HEADERS: Readonly<Record<string, RegExp>> = {
   link: /^<\/v1\/jobs[^<>\s]*[?&]cursor=[^<>\s]+>; rel="next"$/,
-  location: /^\/v1\/jobs\/\d+$/,
+  location: /^\/(?:v1\/jobs\/\d+|\?thumbnails)?$/,
   "retry-after": /^[1-9]\d*$/,
   etag: /^"[\w-]+"$/,
   "skein-cursor": /^\S+$/,
@@ -130,7 +141,7 @@ for (const place of places) {
     if (operation.operationId === "events") at.jobs.set(0, "completed");
     for (const type of bodies.length > 0 ? bodies : [null]) {
       const answer = held(place, type === null ? await ask(at) : await ask(at, goodBody(place, type), contentType(type)));
-      assert.ok(answer.status < 300, `${type}: ${answer.status} ${answer.text}`);
+      assert.ok(answer.status < 400, `${type}: ${answer.status} ${answer.text}`);
       if (operation.operationId === "stop") at.jobs.set(0, "running");
     }
     for (const status of good)
@@ -152,8 +163,13 @@ for (const place of places) {
     if (documented(406)) assert.equal(held(place, await ask(at, undefined, { accept: "image/png" })).status, 406);
     if (documented(400) && bodies.length > 0)
       for (const wrong of ["{", "[]", '{"nonsense":1}']) assert.equal(held(place, await ask(at, wrong, JSON_TYPE)).status, 400);
-    if (documented(400) && method === "GET")
-      assert.equal(held(place, await ask(at, undefined, {}, `${pathOf(place)}${path.endsWith("/explain") ? "&" : "?"}foo=1`)).status, 400);
+    if (documented(400)) {
+      const before = JSON.stringify(at.jobs.all);
+      const { status, json } = held(place, await ask(at, body, headers, `${pathOf(place)}${path.endsWith("/explain") ? "&" : "?"}foo=1`));
+      assert.deepEqual([status, json.errors?.[0].option], [400, "foo"]);
+      for (const { name, in: where } of operation.parameters ?? []) if (where === "query") assert.match(json.errors[0].message, new RegExp(`\\b${name}\\b`));
+      assert.equal(JSON.stringify(at.jobs.all), before);
+    } else assert.match(operation.operationId, /^dashboard/);
     if (documented(400) && method === "POST" && bodies.length === 0) assert.equal(held(place, await ask(at, '{"x":1}', JSON_TYPE)).status, 400);
     if (documented(413)) assert.equal(held(place, await ask(at, `{"a":"${"a".repeat(200_000)}"}`, JSON_TYPE)).status, 413);
     if (documented(415)) assert.equal(held(place, await ask(at, "<a/>", { "content-type": "text/xml" })).status, 415);
@@ -174,15 +190,22 @@ for (const place of places) {
     if (operation.security.length > 0) assert.equal(held(place, await ask(closed)).status, 401);
     await using busy = await bench({ limits: { requestsPerSecond: 1, requestBurst: 0 } });
     assert.equal(held(place, await ask(busy)).status, 429);
-    if (["healthz", "openapi", "dashboard"].includes(operation.operationId)) return;
-    const fail = async () => {
-      throw new Error("broken");
-    };
-    // `as`: whatever is called, it fails.
-    const broken = new Proxy({}, { get: () => fail }) as JobService;
-    await using faulty = await bench({ jobs: broken });
+    assert.equal(held(place, await askOn(starting.port)(method, pathOf(place))).status, 503);
+    if (["healthz", "openapi", "dashboard", "dashboardPlace"].includes(operation.operationId)) return;
     const body = bodies.length > 0 ? goodBody(place, "application/json") : undefined;
-    assert.equal(held(place, await ask(faulty, body, body === undefined ? {} : JSON_TYPE)).status, 500);
+    for (const [error, status] of [
+      [new Error("broken"), 500],
+      [new CrawlError("state-unwritable", "the disk is full"), 503],
+      [new CrawlError("store-unreachable", "the store does not answer"), 503],
+    ] as const) {
+      const fail = async () => {
+        throw error;
+      };
+      // `as`: whatever is called, it fails.
+      const broken = new Proxy({}, { get: () => fail }) as JobService;
+      await using faulty = await bench({ jobs: broken });
+      assert.equal(held(place, await ask(faulty, body, body === undefined ? {} : JSON_TYPE)).status, status);
+    }
   });
 }
 
@@ -275,20 +298,74 @@ test("other methods on every path are 405 with Allow, and OPTIONS says the same"
   }
 });
 
+test("what is no request for a route is answered as the document says of all paths", async () => {
+  const strays: Readonly<Record<string, { "x-status": number; headers?: object; content: Record<string, { schema: Schema }> }>> = document.components.responses;
+  await using at = await bench({ limits: { headersMs: 100, lingerMs: 50 } });
+  const raw = (text: string) => at.raw(text.replaceAll("\n", "\r\n"));
+  const seen = new Map<number, string>();
+  for (const [status, answer] of [
+    [404, raw("GET /nowhere HTTP/1.1\nHost: localhost\nConnection: close\n\n")],
+    [405, raw("PUT /v1/jobs HTTP/1.1\nHost: localhost\nConnection: close\n\n")],
+    [408, raw("GET / HTTP/1.1\nHost: loc")],
+    [417, raw("POST / HTTP/1.1\nHost: localhost\nExpect: a miracle\nContent-Length: 1\n\n")],
+    [431, raw(`GET / HTTP/1.1\nHost: localhost\nX: ${"x".repeat(20_000)}\n\n`)],
+    [501, raw("LOCK / HTTP/1.1\nHost: localhost\n\n")],
+    [400, raw("GET / HTTP/1.1\nHost: localhost\nX Y: z\n\n")],
+  ] as const)
+    seen.set(status, await answer);
+  for (const { "x-status": status, headers = {} } of [...Object.values(strays), { "x-status": 400 }]) {
+    const [head = "", body = ""] = (seen.get(status) ?? "").split("\r\n\r\n");
+    assert.match(head, new RegExp(`^HTTP/1.1 ${status} `));
+    assert.match(head, /^content-type: application\/problem\+json$/im);
+    for (const name of Object.keys(headers)) assert.match(head, new RegExp(`^${name}: `, "im"), String(status));
+    assert.deepEqual(faultsOf(JSON.parse(body), { $ref: "#/components/schemas/Problem" }, components), []);
+    seen.delete(status);
+  }
+  assert.deepEqual([...seen.keys()], []);
+});
+
+test("/dashboard leads to the dashboard, with what stands in the query", async () => {
+  await using at = await bench();
+  for (const [path, location] of [
+    ["/dashboard", "/"],
+    ["/dashboard?thumbnails", "/?thumbnails"],
+    ["/dashboard?x=//evil.example/", "/?x=//evil.example/"],
+  ] as const)
+    for (const method of ["GET", "HEAD"]) {
+      const { status, headers } = await at.ask(method, path);
+      assert.deepEqual([status, headers.location], [308, location]);
+    }
+});
+
+test("no field of any object or body of the document lacks a description, nor does a parameter", () => {
+  const bare: string[] = [];
+  const walk = (value: unknown, place: string): void => {
+    if (typeof value !== "object" || value === null) return;
+    for (const [key, inner] of Object.entries(value)) {
+      walk(inner, `${place}/${key}`);
+      if (key !== "properties" && key !== "parameters") continue;
+      for (const [name, field] of Object.entries<{ description?: string }>(inner)) if (!field.description) bare.push(`${place}/${key}/${name}`);
+    }
+  };
+  walk(document, "#");
+  assert.deepEqual(bare, []);
+});
+
 test("the document has no reference that leads nowhere, and every parameter is described", () => {
   const text = JSON.stringify(document);
   for (const [, name = ""] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g)) assert.ok(name in components, name);
   for (const { operation, path } of places) assert.equal(operation.parameters?.some(({ in: where }) => where === "path") ?? false, path.includes("{id}"));
 });
 
-after(() => {
+after(async () => {
+  await starting.close(0);
   const missing = places.flatMap(({ operation: { operationId, responses } }) =>
     Object.entries(responses).flatMap(([status, { content }]) =>
       (content === undefined ? [""] : Object.keys(content)).map((type) => `${operationId} ${status} ${type}`).filter((key) => !shown.has(key)),
     ),
   );
   // Answers that do not depend on the jobs never fail.
-  const expected = ["dashboard 500", "healthz 500", "openapi 500"].map((key) => `${key} application/problem+json`);
+  const expected = ["dashboard 500", "dashboardPlace 500", "healthz 500", "openapi 500"].map((key) => `${key} application/problem+json`);
   assert.deepEqual(missing.sort(), expected);
   const headers = places.flatMap(({ operation: { operationId, responses } }) =>
     Object.entries(responses).flatMap(([status, answer]) => Object.keys(answer.headers ?? {}).map((name) => `${operationId} ${status} ${name.toLowerCase()}`)),

@@ -36,7 +36,24 @@ export async function bench(options: Partial<ServiceOptions> = {}, jobs: FakeJob
     ...options,
   });
   const { port } = service;
-  const ask: Bench["ask"] = (method, path, body, headers = {}) =>
+  const ask = askOn(port);
+  return {
+    ...{ jobs, port, url: `http://127.0.0.1:${port}`, logged, ask },
+    post: (path, value, headers = {}) => ask("POST", path, JSON.stringify(value), { "content-type": "application/json", ...headers }),
+    raw: (bytes) =>
+      new Promise((resolve) => {
+        const socket = connect(port, "127.0.0.1", () => socket.write(bytes));
+        let got = "";
+        socket.setEncoding("latin1").on("data", (piece: string) => (got += piece));
+        socket.on("error", () => undefined).on("close", () => resolve(got));
+      }),
+    [Symbol.asyncDispose]: () => service.close(100),
+  };
+}
+
+/** Requests to whatever listens on that port of loopback. */
+export function askOn(port: number): Bench["ask"] {
+  return (method, path, body, headers = {}) =>
     new Promise((resolve, reject) => {
       const outgoing = request({ host: "127.0.0.1", port, method, path, headers, agent: false }, (incoming) => {
         text(incoming).then((whole) => {
@@ -55,16 +72,4 @@ export async function bench(options: Partial<ServiceOptions> = {}, jobs: FakeJob
       // An error of it is one of the request, too, or comes after the answer.
       else pipeline(Readable.from(body), outgoing).catch(() => undefined);
     });
-  return {
-    ...{ jobs, port, url: `http://127.0.0.1:${port}`, logged, ask },
-    post: (path, value, headers = {}) => ask("POST", path, JSON.stringify(value), { "content-type": "application/json", ...headers }),
-    raw: (bytes) =>
-      new Promise((resolve) => {
-        const socket = connect(port, "127.0.0.1", () => socket.write(bytes));
-        let got = "";
-        socket.setEncoding("latin1").on("data", (piece: string) => (got += piece));
-        socket.on("error", () => undefined).on("close", () => resolve(got));
-      }),
-    [Symbol.asyncDispose]: () => service.close(100),
-  };
 }

@@ -228,7 +228,7 @@ test("more connections than there may be are not taken", async () => {
 
 test("coded bodies, other types, other methods", async () => {
   await using at = await bench();
-  assert.equal((await at.ask("POST", "/", "x", { "content-encoding": "gzip" })).status, 415);
+  assert.equal((await at.ask("POST", "/", "x", { "content-encoding": "br" })).status, 415);
   const type = await at.ask("POST", "/", "<x/>", { "content-type": "application/xml" });
   assert.deepEqual([type.status, typeof type.headers["accept"]], [415, "string"]);
   const method = await at.ask("PUT", "/v1/jobs/0", "{}");
