@@ -36,7 +36,10 @@ export function createPatience({ leaving, say, over }: PatienceInput): Patience 
     const now = performance.now();
     if (oldest !== undefined) {
       const leftMs = LEAVE_WITHIN_MS - (now - Math.max(oldest.at, leftAt));
-      if (leftMs <= 0) return over();
+      if (leftMs <= 0) {
+        over();
+        return;
+      }
       if (!said && now - oldest.at >= SAY_AFTER_MS) {
         said = true;
         say(Math.ceil(leftMs / 1_000));

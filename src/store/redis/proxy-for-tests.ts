@@ -7,6 +7,8 @@ export interface TestProxy {
   readonly cuts: number;
   /** The next answer of the server is kept from the client, and the connection breaks. */
   swallowNext(): void;
+  /** Connections stay, new ones come about, and nothing gets through any more, until it is turned off: what came meanwhile is lost, and the connections with it. */
+  swallowAll(on: boolean): void;
   /** Breaks the connection at a share of the answers, half of them before the client gets it. Answers what ends that. */
   cutAtRandom(random: () => number, share: number): () => void;
   close(): Promise<void>;
@@ -15,6 +17,7 @@ export interface TestProxy {
 export async function startProxy(to: number): Promise<TestProxy> {
   const open = new Set<Socket>();
   let swallow = false;
+  let hole = false;
   let chance: (() => number) | null = null;
   let share = 0;
   let cuts = 0;
@@ -27,8 +30,9 @@ export async function startProxy(to: number): Promise<TestProxy> {
       open.delete(client);
       open.delete(upstream);
     };
-    client.on("data", (bytes) => upstream.write(bytes));
+    client.on("data", (bytes) => hole || upstream.write(bytes));
     upstream.on("data", (bytes) => {
+      if (hole) return;
       if (swallow) {
         swallow = false;
         cuts++;
@@ -54,6 +58,10 @@ export async function startProxy(to: number): Promise<TestProxy> {
     },
     swallowNext() {
       swallow = true;
+    },
+    swallowAll(on) {
+      if (hole && !on) for (const socket of open) socket.destroy();
+      hole = on;
     },
     cutAtRandom(random, part) {
       chance = random;
