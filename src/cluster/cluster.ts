@@ -1,22 +1,24 @@
-/** A crawl on a store that other processes share: finds or creates it, opens its frontier, and writes what comes out of it. Lazily loaded: it needs Redis. */
+/** A crawl on a store that other processes share: begins or goes on with it, opens its frontier, and writes what comes out of it. Lazily loaded: it needs Redis. */
 import type { Clock } from "../core/clock.ts";
-import type { FinishReason } from "../core/events.ts";
+import { CrawlError } from "../core/errors.ts";
 import type { FrontierConfig, FrontierHooks } from "../core/frontier.ts";
 import type { Logger } from "../core/log.ts";
 import type { FingerprintSeed } from "../core/request.ts";
 import type { BatchSink, Sink } from "../core/sink.ts";
-import { type CrawlSpec, parseSpec } from "../core/spec.ts";
+import type { CrawlSpec } from "../core/spec.ts";
 import type { OpenedStore } from "../engine/parts.ts";
-import { decideResume, type FoundRun, forbiddenChanges } from "../rules/resume.ts";
-import { type ItemOutputs, openSinks } from "../sinks/open.ts";
+import { checkOutputs, type ItemOutputs, openSinks } from "../sinks/open.ts";
 import { openOwnSinks } from "../sinks/own.ts";
 import { sharedLines } from "../sinks/shared-lines.ts";
 import { connectRedis, type Link } from "../store/redis/connect.ts";
-import { type Crawls, createCrawls, KEPT_DAYS } from "../store/redis/crawls.ts";
+import { createCrawls } from "../store/redis/crawls.ts";
 import { openRedisFrontier } from "../store/redis/frontier.ts";
-import { openOutbox } from "../store/redis/outbox.ts";
+import { glance } from "../store/redis/look.ts";
+import { heldError, openOutbox } from "../store/redis/outbox.ts";
+import { beginCrawl, refuseOwned } from "./begin.ts";
 import { noteTime } from "./crawl-time.ts";
 import { startDrain } from "./drain.ts";
+import { namedFiles } from "./output-files.ts";
 import { startPulse } from "./pulse.ts";
 
 export interface SharedInput {
@@ -24,7 +26,7 @@ export interface SharedInput {
   readonly spec: CrawlSpec;
   /** As it is kept, for workers and to be found again: with names for seeds that are read from a source. */
   readonly stored: CrawlSpec;
-  /** Begin a crawl of its own, whatever the store has. */
+  /** Begin a crawl of its own, whatever the store has; unfinished ones that write to the same files are dropped. */
   readonly fresh: boolean;
   readonly config: FrontierConfig;
   readonly clock: Clock;
@@ -38,117 +40,142 @@ export interface SharedInput {
 export const SHARED_LEASES = { leaseMs: 15_000, startWithinMs: 250 } as const;
 /** How long the first connection is waited for. */
 const START_WITHIN_MS = 10_000;
-const LOOKED_AT = 200;
+/** How long a failure waits for the store to be told of it. */
+const UNDO_MS = 2_000;
 
-interface Found {
-  readonly id: number;
-  readonly say: string | null;
-  readonly resumed: boolean;
+type Opened = OpenedStore & { readonly seed: FingerprintSeed };
+/** What was begun, by what undoes it; the last one first. */
+type Undo = (() => Promise<unknown>)[];
+
+/** For a short while: what is not undone by then, runs out in the store by itself. */
+async function undoAll(undo: Undo, clock: Clock): Promise<void> {
+  const all = (async () => {
+    // What led here is worth more than a failure of this.
+    for (const step of undo.toReversed()) await step().catch(() => undefined);
+  })();
+  let timer: { cancel(): void } | null = null;
+  const late = new Promise<void>((resolve) => {
+    timer = clock.after(UNDO_MS, resolve);
+  });
+  await Promise.race([all, late]);
+  cancelled(timer);
 }
 
-async function foundRun(
-  link: Link,
-  { id, completed, info }: { id: number; completed: boolean; info: ReadonlyMap<string, string> },
-  config: FrontierConfig,
-): Promise<FoundRun> {
-  const frontier = await openRedisFrontier(config, { link, id });
-  const { queued, delayed, leased, counted, tally } = await frontier.counts();
-  const finishReason = (info.get("finished") ?? null) as FinishReason | null; // written by `finish` below
-  return {
-    spec: parseSpec(JSON.parse(info.get("spec") ?? "{}")),
-    completed: completed && finishReason !== null && finishReason !== "interrupted" && finishReason !== "cancelled",
-    left: queued + delayed + leased,
-    counted,
-    elapsedMs: Number(info.get("elapsed") ?? 0),
-    bytes: tally.get("bytes") ?? 0,
-    failed: tally.get("outcome:failed") ?? 0,
-    items: tally.get("items") ?? 0,
-    itemsCut: tally.get("itemsCut") ?? 0,
-    finishReason,
-  };
-}
+const cancelled = (timer: { cancel(): void } | null): void => timer?.cancel();
 
-/** The crawl of the same command that is to go on, else a new one. */
-async function findCrawl(link: Link, crawls: Crawls, { spec, stored, fresh, config }: SharedInput): Promise<Found> {
-  // Not the store itself: its URL may hold a password, and whoever reads this is there.
-  const text = JSON.stringify({ ...stored, store: null });
-  const own = parseSpec(JSON.parse(text));
-  for (const id of fresh ? [] : await crawls.list(LOOKED_AT)) {
-    const crawl = await crawls.get(id);
-    const kept = crawl?.info.get("spec");
-    if (crawl === null || kept === undefined || forbiddenChanges(parseSpec(JSON.parse(kept)), own).length > 0) continue;
-    const decision = decideResume(await foundRun(link, crawl, config), own, `the store (crawl ${id})`);
-    // The newest of the same command decides.
-    if (decision.kind !== "resume") break;
-    await crawls.note(id, { spec: text, finished: null });
-    return { id, say: decision.say, resumed: true };
-  }
-  await crawls.retire(KEPT_DAYS);
-  const id = await crawls.create({ kind: "crawl", spec: text, ...(spec.scraper === null ? {} : { scraper: spec.scraper }) });
-  return { id, say: `crawl ${id} in the store: others join it with skein work --store …`, resumed: false };
-}
-
-/** Rejects with CrawlError `store-unreachable`, `state-held` when another process writes the outputs, or `output-unwritable`. */
-export async function openShared(
-  input: SharedInput,
-  hooks: FrontierHooks,
-  use: (sinks: readonly Sink[]) => void,
-): Promise<OpenedStore & { readonly seed: FingerprintSeed }> {
-  const { spec, clock, log } = input;
-  const link = await connectRedis(input.url, { log, startWithinMs: START_WITHIN_MS, leaving: hooks.leaving });
+/** Rejects with CrawlError `store-unreachable`, `state-held` when another process writes the outputs, `output-unwritable`, or `invalid-options` when they are those of another unfinished crawl. */
+export async function openShared(input: SharedInput, hooks: FrontierHooks, use: (sinks: readonly Sink[]) => void): Promise<Opened> {
+  // Before there is anything in the store that would have to be taken out again.
+  checkOutputs(input.spec);
+  const link = await connectRedis(input.url, { log: input.log, startWithinMs: START_WITHIN_MS, leaving: hooks.leaving });
+  const undo: Undo = [];
   try {
-    const crawls = createCrawls(link);
-    const config: FrontierConfig = { ...input.config, ...SHARED_LEASES };
-    const { id, say, resumed } = await findCrawl(link, crawls, input);
-    const outbox = await openOutbox(link, id, { crashed: hooks.crashed });
-    // Held by this process from now on, its time is noted by no worker.
-    const elapsedBeforeMs = Number((await crawls.read(id, "elapsed")) ?? 0);
-    const states = resumed && outbox.states.size > 0 ? outbox.states : null;
-    const files = openSinks(spec, states, sharedLines(), input.items);
-    const given = await openOwnSinks(input.sinks, { id: `crawl-${id}`, clock, durable: null });
-    const sinks = [...files, ...given.sinks];
-    use(sinks);
-    const pulse = startPulse(link, { kind: "crawl", clock });
-    const opened = await openRedisFrontier(config, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
-    const frontier = pulse.watch(id, opened, () => spec.concurrency);
-    if (resumed) {
-      await crawls.tell(id, "reopen", "");
-      await frontier.setPageLimit(spec.limits.pages);
-    }
-    const time = noteTime(crawls, id, clock, elapsedBeforeMs);
-    const drain = startDrain({ outbox, clock, hooks, strict: spec.durability === "strict" });
-
-    return {
-      frontier: {
-        ...frontier,
-        seed: frontier.seed,
-        async [Symbol.asyncDispose]() {
-          time.close();
-          await drain.end().catch(() => undefined); // told by `finish`, or by the failure that led here
-          await frontier[Symbol.asyncDispose]();
-          await outbox[Symbol.asyncDispose]();
-          await pulse.close();
-          await link.close();
-        },
-      },
-      seed: frontier.seed,
-      sinks,
-      gates: given.gates,
-      broken: drain.broken,
-      shared: true,
-      visits: null,
-      say,
-      elapsedBeforeMs,
-      resumed,
-      async finish(end) {
-        time.close();
-        await drain.end();
-        await crawls.note(id, { elapsed: String(Math.round(end.elapsedMs)), finished: end.reason });
-        return end.over ? null : `crawl ${id}`;
-      },
-    };
+    return await openOn(link, input, { hooks, use, undo });
   } catch (error) {
+    await undoAll(undo, input.clock);
     await link.close();
     throw error;
   }
+}
+
+interface Opening {
+  readonly hooks: FrontierHooks;
+  readonly use: (sinks: readonly Sink[]) => void;
+  readonly undo: Undo;
+}
+
+async function openOn(link: Link, input: SharedInput, { hooks, use, undo }: Opening): Promise<Opened> {
+  const { spec, clock } = input;
+  const crawls = createCrawls(link);
+  const config: FrontierConfig = { ...input.config, ...SHARED_LEASES };
+  const ownFiles = namedFiles(spec);
+  const { id, say, resumed, text } = await beginCrawl(link, crawls, { ...input, files: ownFiles });
+  const outbox = await openOutbox(link, id, { crashed: hooks.crashed });
+  /** A crawl of which nothing has come: nobody would ever end it. Whoever took it over meanwhile goes on with it. */
+  async function remove(): Promise<void> {
+    await outbox.keep();
+    await crawls.tell(id, "control", "now");
+    await crawls.delete(id);
+  }
+  undo.push(() => outbox[Symbol.asyncDispose]());
+  if (!resumed) undo.push(remove);
+  // Held by this process from now on, its time is noted by no worker.
+  const elapsedBeforeMs = Number((await crawls.read(id, "elapsed")) ?? 0);
+  const states = resumed && outbox.states.size > 0 ? outbox.states : null;
+  const files = openSinks(spec, states, sharedLines(), input.items);
+  const given = await openOwnSinks(input.sinks, { id: `crawl-${id}`, clock, durable: null });
+  const sinks = [...files, ...given.sinks];
+  use(sinks);
+  // Since it was found or created, the files may have become another one's (--fresh).
+  const kept = await crawls.hold(
+    id,
+    ownFiles.map(({ name }) => name),
+  );
+  if (kept === "gone") throw await heldError(link, id);
+  if (kept !== "held") return refuseOwned(link, crawls, kept, { files: ownFiles, text });
+  if (resumed) await crawls.note(id, { spec: text });
+  const pulse = startPulse(link, { kind: "crawl", clock });
+  undo.push(pulse.close);
+  const opened = await openRedisFrontier(config, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
+  undo.push(() => opened[Symbol.asyncDispose]());
+  const frontier = pulse.watch(id, opened, () => spec.concurrency);
+  if (resumed) {
+    await crawls.tell(id, "reopen", "");
+    await frontier.setPageLimit(spec.limits.pages);
+  }
+  const time = noteTime(crawls, id, clock, elapsedBeforeMs);
+  let wrote = resumed;
+  let ended = false;
+  const committed = (): void => {
+    wrote = true;
+    hooks.committed?.();
+  };
+  const drain = startDrain({ outbox, clock, hooks: { ...hooks, committed }, strict: spec.durability === "strict" });
+
+  /** The process failed before anything came of the crawl: no seed was added, or the first output could not be written. */
+  async function isEmpty(failure: unknown): Promise<boolean> {
+    if (ended || resumed) return false;
+    if (!wrote && failure instanceof CrawlError && failure.code === "output-unwritable") return true;
+    const at = failure === null ? await glance(link, id) : null;
+    return at !== null && at.queued + at.delayed + at.leased + at.done + at.dropped === 0;
+  }
+
+  return {
+    frontier: {
+      ...frontier,
+      seed: frontier.seed,
+      async [Symbol.asyncDispose]() {
+        time.close();
+        // Told by `finish`, or by the failure that led here.
+        const failure: unknown = await drain.end().then(
+          () => null,
+          (error: unknown) => error,
+        );
+        const tidy = async (): Promise<unknown> => (await isEmpty(failure)) && remove();
+        if (!ended) await undoAll([tidy], clock);
+        await frontier[Symbol.asyncDispose]();
+        await outbox[Symbol.asyncDispose]();
+        await pulse.close();
+        await link.close();
+      },
+    },
+    seed: frontier.seed,
+    sinks,
+    gates: given.gates,
+    broken: drain.broken,
+    shared: true,
+    visits: null,
+    say,
+    elapsedBeforeMs,
+    resumed,
+    async finish(end) {
+      time.close();
+      await drain.end();
+      // Whose files have become another one's writes no last lines there.
+      await outbox.keep();
+      await crawls.note(id, { elapsed: String(Math.round(end.elapsedMs)), finished: end.reason });
+      ended = true;
+      return end.over ? null : `crawl ${id}`;
+    },
+  };
 }

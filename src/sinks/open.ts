@@ -54,7 +54,7 @@ function wantedBy(spec: CrawlSpec, items: ItemOutputs): readonly Wanted[] {
 }
 
 /** However it is spelt; a link counts as the file that it names, also when that is not there yet. What cannot be looked at is taken as it is named: opening it will say why. */
-function realPath(path: string, hops = 0): string {
+export function realPath(path: string, hops = 0): string {
   const full = resolve(path);
   try {
     const known = lstatSync(full, { throwIfNoEntry: false });

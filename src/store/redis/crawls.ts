@@ -18,9 +18,32 @@ export interface CrawlEnd {
   readonly cursor: string;
 }
 
+/** An unfinished crawl that writes to a file. */
+export interface FileOwner {
+  readonly id: number;
+  /** Which of the files that were asked about. */
+  readonly file: number;
+  /** A process is writing there now. */
+  readonly held: boolean;
+}
+
+/** A crawl that alone writes to files of its creator, by names that say where they lie; two that are begun at once cannot both have one. */
+export interface CreatedWithFiles {
+  readonly info: Readonly<Record<string, string>>;
+  readonly files: readonly string[];
+  /** Unfinished crawls that own one of the files are dropped for it: they are stopped, and what nobody wrote yet stays with them. Not one that is being written. */
+  readonly drops: boolean;
+}
+
 export interface Crawls {
   /** `info`: the spec and what else belongs to the crawl, as text by name (not `created`). */
   create(info: Readonly<Record<string, string>>): Promise<number>;
+  /** Workers see it once `hold` has been called. Nothing is created when another crawl owns one of the files. */
+  createWithFiles(crawl: CreatedWithFiles): Promise<{ readonly id: number } | { readonly owner: FileOwner }>;
+  /** Whose the first file is that an unfinished crawl owns; null: none is. */
+  ownerOf(files: readonly string[]): Promise<FileOwner | null>;
+  /** By who holds its outbox: it goes on (it is not `finished`), owns the files, and is seen by workers. Else whose a file is, or `gone`: it was dropped or deleted. */
+  hold(id: number, files: readonly string[]): Promise<FileOwner | "held" | "gone">;
   /** Null: there is none (any more). */
   get(id: number): Promise<StoredCrawl | null>;
   /** Changes texts of the crawl; null takes one away. Of one that is gone nothing is kept. */
@@ -37,7 +60,7 @@ export interface Crawls {
   ends(after: string): Promise<readonly CrawlEnd[]>;
   /** Everything of the crawl, whatever its state; leases of it are lost. Idempotent. */
   delete(id: number): Promise<void>;
-  /** Deletes crawls that ended before so many days, whose outputs have been taken and which nothing goes on with (they are finished, not interrupted); answers them. */
+  /** Deletes crawls that ended before so many days, whose outputs have been taken and which nothing goes on with (they are finished or dropped, not interrupted); answers them. */
   retire(days: number): Promise<readonly number[]>;
 }
 
@@ -46,7 +69,7 @@ export const KEPT_DAYS = 7;
 const AT_ONCE = 500;
 const DAY_MS = 86_400_000;
 /** Keys of a crawl that are not numbered. */
-const SINGLE = ["h", "hc", "w", "pl", "lv", "cy", "L", "x", "rt", "ro", "rx", "ck", "t", "val", "ns", "rv", "out", "own", "sink", "again"] as const;
+const SINGLE = ["h", "hc", "w", "pl", "lv", "cy", "L", "x", "rt", "ro", "rx", "ck", "t", "val", "ns", "rv", "out", "own", "sink", "again", "files"] as const;
 
 const text = (value: unknown): string => (Buffer.isBuffer(value) ? value.toString("utf8") : String(value));
 
@@ -88,6 +111,7 @@ export function createCrawls(link: Link): Crawls {
     }
     const levels = (await link.command("ZRANGE", keyOf(id, "pl"), 0, -1)) as Buffer[]; // ZRANGE
     await unlink(levels.map((level) => keyOf(id, `pk:${text(level)}`)));
+    await link.script("files", [tag], ["release", String(id)]);
     await unlink(SINGLE.map((name) => keyOf(id, name)));
     await link.command("HDEL", `${tag}:alive`, id);
     await link.command("ZREM", `${tag}:all`, id);
@@ -117,9 +141,36 @@ export function createCrawls(link: Link): Crawls {
     return Number(text(seconds)) * 1_000 + Number(text(micros)) / 1_000;
   }
 
+  const owned = (file: number | undefined, id: number | undefined, held: number | undefined): FileOwner => ({
+    id: Number(id),
+    file: Number(file) - 1, // Lua counts from 1
+    held: held === 1,
+  });
+  const files = async (what: "owner" | "hold", id: number, names: readonly string[]): Promise<readonly number[]> =>
+    (await link.script("files", [tag], [what, String(id), ...names])) as number[]; // files.lua
+
+  /** Its workers stop. What they held is handed back, so that it is over. */
+  const stop = (id: number): Promise<unknown> => link.script("control", [tag, `${tag}:${id}`], ["", "0", "control", "now"]);
+
   return {
     async create(info) {
-      return Number(await link.script("create", [tag], ["", ...Object.entries(info).flat()]));
+      const [id] = (await link.script("create", [tag], ["", "", "", "0", ...Object.entries(info).flat()])) as number[]; // create.lua
+      return Number(id);
+    },
+    async createWithFiles({ info, files: names, drops }) {
+      const args = ["", "1", drops ? "1" : "", String(names.length), ...names, ...Object.entries(info).flat()];
+      const [id = 0, ...more] = (await link.script("create", [tag], args)) as number[]; // create.lua
+      if (id === 0) return { owner: owned(more[0], more[1], more[2]) };
+      for (const dropped of more) await stop(dropped);
+      return { id };
+    },
+    async ownerOf(names) {
+      const [file = 0, id, held] = await files("owner", 0, names);
+      return file === 0 ? null : owned(file, id, held);
+    },
+    async hold(id, names) {
+      const [file = 0, owner, held] = await files("hold", id, names);
+      return file === 0 ? "held" : file < 0 ? "gone" : owned(file, owner, held);
     },
     get,
     async note(id, changes) {
@@ -152,15 +203,25 @@ export function createCrawls(link: Link): Crawls {
     async retire(days) {
       const before = (await nowMs()) - days * DAY_MS;
       const gone: number[] = [];
+      const forget = async (id: number): Promise<void> => {
+        await remove(id);
+        gone.push(id);
+      };
       for (let upTo: number | undefined; ; ) {
         const ids = await this.list(AT_ONCE, upTo);
         for (const id of ids) {
           const numbers = pairs(await link.command("HGETALL", keyOf(id, "m")));
           const drained = (numbers.get("oin") ?? "0") === (numbers.get("oout") ?? "0");
-          if (numbers.get("over") !== "1" || !drained || Number(numbers.get("endedAt")) > before) continue;
-          if (await goesOn(id, numbers)) continue;
-          await remove(id);
-          gone.push(id);
+          const over = numbers.get("over") === "1";
+          if (over && Number(numbers.get("endedAt")) > before) continue;
+          if ((await link.command("HEXISTS", keyOf(id, "info"), "dropped")) === 1) {
+            // Who dropped it may have been killed before it stopped it.
+            if (!over) await stop(id);
+            else await forget(id);
+            continue;
+          }
+          if (!over || !drained || (await goesOn(id, numbers))) continue;
+          await forget(id);
         }
         if (ids.length < AT_ONCE) return gone;
         upTo = ids.at(-1);

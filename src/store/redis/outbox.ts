@@ -59,6 +59,15 @@ export async function outboxOwner(link: Link, id: number): Promise<OutboxOwner |
   return { kind, host, pid: Number(pid), leftMs: Math.max(0, Number(left)) };
 }
 
+/** `state-held`: somebody else writes what comes out of a crawl. */
+export async function heldError(link: Link, id: number): Promise<CrawlError> {
+  const [owner, by] = await Promise.all([outboxOwner(link, id), link.command("HGET", `${link.tag}:${id}:info`, "dropped")]);
+  if (by !== null) return new CrawlError("state-held", `crawl ${id} was dropped: another command (crawl ${by}) took its files with --fresh`);
+  const who = owner === null ? "another process" : `skein ${owner.kind} (process ${owner.pid} on ${owner.host})`;
+  const until = owner === null ? "" : `; if it has died its hold ends within ${Math.ceil(owner.leftMs / 1_000)} s`;
+  return new CrawlError("state-held", `the outputs of crawl ${id} are being written by ${who}${until}`);
+}
+
 /** Rejects with `state-held` while another drain holds the crawl's outbox. */
 export async function openOutbox(link: Link, id: number, options: OutboxOptions): Promise<Outbox> {
   const keys = [link.tag, `${link.tag}:${id}`] as const;
@@ -66,16 +75,9 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
   const leaseMs = String(options.leaseMs ?? 15_000);
   const run = async (what: string, ...more: readonly string[]): Promise<readonly unknown[]> =>
     (await link.script("checkpoint", keys, ["", "0", what, token, leaseMs, ...more])) as unknown[]; // checkpoint.lua
-  async function heldError(): Promise<CrawlError> {
-    const owner = await outboxOwner(link, id);
-    const who = owner === null ? "another process" : `skein ${owner.kind} (process ${owner.pid} on ${owner.host})`;
-    const until = owner === null ? "" : `; if it has died its hold ends within ${Math.ceil(owner.leftMs / 1_000)} s`;
-    return new CrawlError("state-held", `the outputs of crawl ${id} are being written by ${who}${until}`);
-  }
-
   let connection = link.connections;
   const [owned, at, saved, again, predecessor] = await run("own", options.heirOf ?? "");
-  if (owned !== 1) throw await heldError();
+  if (owned !== 1) throw await heldError(link, id);
   let cursor = String(at);
   const from = cursor;
   /** Of the last checkpoint, and of the one before: that is what a server had for sure before its connection broke. */
@@ -97,7 +99,7 @@ export async function openOutbox(link: Link, id: number, options: OutboxOptions)
 
   /** Somebody else owns it: who came later, or, on a server that lost its last moments, who was there before. */
   async function notOwner(where: string, by: string): Promise<CrawlError> {
-    return by === String(predecessor) || isBefore(where, from) ? undone() : heldError();
+    return by === String(predecessor) || isBefore(where, from) ? undone() : heldError(link, id);
   }
 
   /** Answers where the server's last checkpoint is. */

@@ -5,7 +5,8 @@ import { luaText } from "./lua-text.ts";
 const STEP = ["base", "seen", "pace", "hosts", "queue", "places", "out", "finish"] as const;
 
 const PARTS = {
-  create: [],
+  create: ["owners"],
+  files: ["owners"],
   configure: ["base"],
   add: [...STEP, "links"],
   claim: [...STEP, "cookies"],
