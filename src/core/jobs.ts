@@ -109,6 +109,10 @@ export type ControlAnswer =
   | { readonly kind: "unknown" }
   | { readonly kind: "conflict"; readonly job: JobView; readonly why: string };
 
+/** Why what has to reach a crawl is refused: messages of `store-unreachable`. */
+export const STORE_AWAY = "the store does not answer";
+export const STORE_FULL = "the store takes no writes";
+
 /** Every answer of what the service holds; failures of ours reject with a CrawlError. Unknown ids answer null or `unknown`. */
 export interface JobService {
   create(job: NewJob): Promise<Created>;

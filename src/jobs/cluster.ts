@@ -64,12 +64,15 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
   const link = await connectRedis(url, { log, startWithinMs: START_WITHIN_MS });
   const crawls = createCrawls(link);
   const pulse = looksOn ? null : startPulse(link, { kind: "serve", clock });
-  const watch = watchStore(link, clock);
-  const { ask } = watch;
+  let onBack = (): void => undefined;
+  const watch = watchStore(link, clock, () => onBack());
+  const { ask, tell } = watch;
   /** For jobs that ended before the service had a store. */
   const own = ownDirectories(clock);
   /** Where the journals of running jobs stand. */
   const taken = new Map<number, ReadonlyMap<string, SinkState>>();
+  /** What crawls of jobs that do not run are being told; it may come late. */
+  const telling = new Map<number, Promise<void>>();
 
   async function isOurs(row: JobRow, crawl: number): Promise<boolean> {
     return (await crawls.get(crawl))?.info.get("job") === nameOf(row);
@@ -83,6 +86,17 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
       if (ids.length < LISTED_AT_ONCE) return null;
       before = ids.at(-1);
     }
+  }
+
+  /** Null: there is none that is this job's. */
+  async function crawlIn(row: JobRow): Promise<number | null> {
+    const crawl = row.crawl ?? (row.startedAt === null ? null : await findByName(row));
+    return crawl !== null && (await isOurs(row, crawl)) ? crawl : null;
+  }
+
+  async function tellRest(row: JobRow): Promise<void> {
+    const crawl = await crawlIn(row);
+    if (crawl !== null) await crawls.tell(crawl, "control", "pause");
   }
 
   async function crawlOf(run: HomeRun): Promise<number> {
@@ -115,6 +129,8 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     const opened = await openRedisFrontier({ ...input.config, ...SHARED_LEASES }, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
     const frontier =
       pulse === null ? opened : pulse.watch(id, minding(opened, { crawl: id, log, further: false, leave: () => undefined }), () => input.spec.concurrency);
+    // A word that is still on its way must not come after what this run says.
+    await telling.get(row.id);
     const { control: now } = await frontier.counts();
     if (now === "pause" && run.current().state === "running") await frontier.control("run");
     const time = noteTime(crawls, id, clock, elapsedBeforeMs);
@@ -196,6 +212,10 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
       return watch.trouble;
     },
     ask,
+    tell,
+    onBack(listener) {
+      onBack = listener;
+    },
     committed,
     async bytesOf(row, dir, sink) {
       const states = taken.get(row.id) ?? (await committed(row, dir))?.sinks;
@@ -217,17 +237,26 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     },
     async holdOpen({ crawl }) {
       if (crawl === null) return true;
-      await ask(() => crawls.tell(crawl, "seeds", "0"));
+      await tell(() => crawls.tell(crawl, "seeds", "0"));
       return (await ask(() => glance(link, crawl)))?.over === false;
+    },
+    rest(row) {
+      if (telling.has(row.id)) return;
+      const told = tellRest(row)
+        // A service that ends tells it at its next start; a crawl that is gone needs no rest.
+        .catch((error: unknown) => log("debug", "a crawl was not told to rest", { job: row.id, why: String(error) }))
+        .finally(() => telling.delete(row.id));
+      telling.set(row.id, told);
     },
     async halt({ crawl }) {
       if (crawl !== null) await ask(() => crawls.tell(crawl, "control", "now"));
     },
     async remove(row) {
       await ask(async () => {
-        const crawl = row.crawl ?? (row.startedAt === null ? null : await findByName(row));
-        if (crawl === null || !(await isOurs(row, crawl))) return;
-        await crawls.tell(crawl, "control", "now");
+        const crawl = await crawlIn(row);
+        if (crawl === null) return;
+        // For workers that are still at it. A store without room is given some by what follows.
+        await link.offer("control", [link.tag, `${link.tag}:${crawl}`], ["", "0", "control", "now"]);
         await crawls.delete(crawl);
       });
     },

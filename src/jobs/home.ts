@@ -25,10 +25,14 @@ export interface HomeRun {
 }
 
 export interface JobHome {
-  /** Why crawls cannot be reached now; null: they can. */
+  /** Why crawls cannot be reached, or changed, now; null: they can. */
   readonly trouble: string | null;
   /** Does what the call does; rejects with CrawlError `store-unreachable` as soon as crawls cannot be reached, instead of waiting for them. */
   ask<T>(call: () => Promise<T>): Promise<T>;
+  /** The same for a call that changes them: nothing is called where they take no changes now. */
+  tell<T>(call: () => Promise<T>): Promise<T>;
+  /** Called when crawls can be changed again after they could not, or may have lost what they were told last. */
+  onBack(listener: () => void): void;
   /** Null: there is no crawl yet. Throws CrawlError when it cannot be read. */
   committed(row: JobRow, dir: string): Promise<Committed | null>;
   /** Bytes of one of its journals that will not be taken back. */
@@ -40,6 +44,8 @@ export interface JobHome {
   hosts(row: JobRow, dir: string, most: number): Promise<readonly JobHost[]>;
   /** From now on its crawl does not end before it has run here again. False: it has ended. Of a job that does not run in this process. */
   holdOpen(row: JobRow): Promise<boolean>;
+  /** The crawl of a paused job that does not run here rests, as soon as it can be told so; it goes on with its next run. */
+  rest(row: JobRow): void;
   /** Nobody works on it any more. Of a job that has failed. */
   halt(row: JobRow): Promise<void>;
   /** What is kept of the job elsewhere than in its directory is deleted. Idempotent. */
@@ -54,6 +60,8 @@ export function ownDirectories(clock: Clock): JobHome {
   return {
     trouble: null,
     ask: (call) => call(),
+    tell: (call) => call(),
+    onBack: () => undefined,
     committed: async (_, dir) => committedOf(dir),
     async bytesOf(_, dir, sink) {
       const bytes = committedOf(dir)?.sinks.get(sink)?.["bytes"];
@@ -63,6 +71,7 @@ export function ownDirectories(clock: Clock): JobHome {
     explain: async ({ crawl }, dir, url) => (crawl === null ? explainJob(dir, url, clock) : { url, lines: [ELSEWHERE] }),
     hosts: async (row, dir, most) => hostsOf(dir, row, most),
     holdOpen: async () => true,
+    rest: () => undefined,
     halt: async () => undefined,
     async remove({ crawl }) {
       if (crawl !== null) throw new CrawlError("store-unreachable", "the job has a crawl in a store, which a service without --store cannot delete");

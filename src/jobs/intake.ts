@@ -78,7 +78,7 @@ export function createIntake(keeper: JobKeeper, options: JobsOptions): Pick<JobS
     // From here on a restart reads them too.
     change(id, { seedsBytes: bytes, seedsTotal: total, seeds: [...row.seeds, ...first].slice(0, SEEDS_SHOWN) });
     if (run === undefined) return { ...countKnown(readSeeds(path, 0, before.seedsBytes), fresh()), rejected, rejectedTotal };
-    const counts = await keeper.home.ask(() => run.add(fresh()));
+    const counts = await keeper.home.tell(() => run.add(fresh()));
     if (counts !== null) return { added: counts.added, known: counts.known, rejected, rejectedTotal };
     const now = book.get(id);
     if (now === null) return UNKNOWN;

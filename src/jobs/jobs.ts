@@ -25,11 +25,11 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
   const UNKNOWN = { kind: "unknown" as const };
   const ended = (row: JobRow) => conflict(row, `the job has ended (${row.state})`);
 
-  /** What is asked of a job that has begun is to take hold: where its crawl cannot be reached, nothing is changed. Rejects with `store-unreachable`. */
+  /** What is asked of a job that has begun is to take hold: where its crawl takes no changes now, nothing is changed. Rejects with `store-unreachable`. */
   async function reached(id: number): Promise<JobRow | null> {
     const row = book.get(id);
     if (row === null || row.startedAt === null || hasEnded(row)) return row;
-    await home.ask(async () => undefined);
+    await home.tell(async () => undefined);
     return book.get(id);
   }
 
@@ -111,7 +111,9 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
       if (row.state === "paused") return done(row);
       dequeue(id);
       const after = change(id, { state: "paused" });
-      runOf(id)?.pause();
+      const run = runOf(id);
+      if (run === undefined) home.rest(after);
+      else run.pause();
       pump();
       return done(after);
     },
@@ -158,7 +160,7 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
       if (hasEnded(row)) return ended(row);
       const host = name.toLowerCase();
       const after = change(id, { patches: { ...row.patches, [host]: { ...row.patches[host], ...patch } } });
-      await home.ask(async () => runOf(id)?.patchHost(host, patch));
+      await home.tell(async () => runOf(id)?.patchHost(host, patch));
       return done(after);
     },
     async events(id, after, signal) {

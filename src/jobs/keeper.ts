@@ -222,6 +222,7 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
       return;
     }
     if (ending.kind === "failed" && row.crawl !== null && isStoreTrouble(ending.error)) {
+      if (row.state === "paused") home.rest(row);
       log("warn", "a job waits for its store", { job: id, why: wordsOf(ending.error) });
       clock.after(FULL_DISK_MS, () => startAgain(id));
       return;
@@ -256,6 +257,16 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
     if (how.state === "completed" && pages === 0 && failed > 0) log("warn", "job ended, and no page could be fetched", { job: row.id, failed });
     else log("info", "job ended", { job: row.id, state: how.state });
     return after;
+  }
+
+  /** The store may lack what it was told last, or what it was to be told by a service that has died: whether a job is paused is what the book says. */
+  function tellPauses(): void {
+    if (closing) return;
+    for (const run of live.values()) run.again();
+    for (const id of book.inStates(["paused"])) {
+      const row = book.get(id);
+      if (row !== null && !live.has(id)) home.rest(row);
+    }
   }
 
   async function remove(id: number): Promise<void> {
@@ -348,6 +359,8 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
     if (suspicious) enqueue(id);
     else if (row !== null) start(row);
   }
+  tellPauses();
+  home.onBack(tellPauses);
   pump();
   void sweep();
 

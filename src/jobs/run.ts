@@ -46,6 +46,8 @@ export interface RunningJob {
   stop(wish: Wish): void;
   pause(): void;
   resume(): void;
+  /** Its crawl may lack what it was told last: whether it is paused is said again. */
+  again(): void;
   /** The service ends. */
   interrupt(mode: StopMode): void;
   add(lines: Iterable<string>): Promise<AddedSeeds | null>;
@@ -142,6 +144,8 @@ export function runJob(input: RunInput): RunningJob {
   let opened = false;
   const begun = Promise.withResolvers<void>();
   const patches = new Map(Object.entries(row.patches));
+  /** The last of what hosts were told: one after the other, however long the first may take. */
+  let patching: Promise<unknown> = Promise.resolve();
 
   function onEvent(event: CrawlEvent): void {
     if (event.kind === "settled") {
@@ -304,6 +308,9 @@ export function runJob(input: RunInput): RunningJob {
       paused = false;
       if (opened) steer((running) => running.resume());
     },
+    again() {
+      if (opened) steer((running) => (paused ? running.pause() : running.resume()));
+    },
     interrupt(mode) {
       interrupted = mode;
       applyStop();
@@ -315,7 +322,11 @@ export function runJob(input: RunInput): RunningJob {
     hosts: async (most) => (run === null || over ? [] : sessionOf(run).hosts(most)),
     async patchHost(host, patch) {
       patches.set(host, { ...patches.get(host), ...patch });
-      if (opened && run !== null && !over) await sessionOf(run).patchHost(host, patch);
+      const mine = patching.then(async () => {
+        if (opened && run !== null && !over) await sessionOf(run).patchHost(host, patch);
+      });
+      patching = mine.catch(() => undefined); // told to whoever asked for it
+      await mine;
     },
   };
 }

@@ -1,7 +1,7 @@
 /** The HTTP application: routes to answers, guards before them, headers after them, problems for everything that goes wrong. Opens no socket. */
 import { Hono } from "hono";
 import { CrawlError, ERROR_CODES } from "../core/errors.ts";
-import type { JobTable } from "../core/jobs.ts";
+import { type JobTable, STORE_FULL } from "../core/jobs.ts";
 import type { Logger } from "../core/log.ts";
 import { eventsAnswer } from "./answer-events.ts";
 import { addUrls, create, explain, get, hosts, list, patchHosts, pause, remove, resume, stop } from "./answer-jobs.ts";
@@ -67,7 +67,8 @@ function problemOf(error: unknown, log: Logger): Response {
   if (error instanceof CrawlError && error.code === "store-unreachable") {
     // Expected while the store is away: no place in the code would tell more.
     log("warn", "a request failed", { error: error.message });
-    return problemResponse({ status: 503, detail: "the store with the crawls of jobs cannot be reached now", headers: { "retry-after": STORE_RETRY_AFTER } });
+    const why = error.message === STORE_FULL ? "takes no writes now: nothing was changed" : "cannot be reached now";
+    return problemResponse({ status: 503, detail: `the store with the crawls of jobs ${why}`, headers: { "retry-after": STORE_RETRY_AFTER } });
   }
   log("error", "a request failed", { error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
   if (error instanceof CrawlError && ERROR_CODES[error.code].retry)

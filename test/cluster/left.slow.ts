@@ -10,7 +10,7 @@ import { connectRedis } from "../../src/store/redis/connect.ts";
 import { startProxy, type TestProxy } from "../../src/store/redis/proxy-for-tests.ts";
 import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
 import { html, serve } from "../crawl/served.ts";
-import { killAll, type Running, startCommand, until } from "./processes.ts";
+import { type Running, startCommand, until } from "./processes.ts";
 
 /** Ten seconds of waiting, and what a busy machine needs beside. */
 const MOST_MS = 28_000;
@@ -20,10 +20,7 @@ const PAGES = 40;
 
 const root = mkdtempSync(join(tmpdir(), "skein-left-"));
 const folder = (): string => mkdtempSync(join(root, "d-"));
-after(() => {
-  killAll();
-  rmSync(root, { recursive: true, force: true });
-});
+after(() => rmSync(root, { recursive: true, force: true }));
 
 /** The ways in which a store does not answer: what begins it and what ends it. */
 const AWAY = ["frozen", "gone", "full", "out of reach"] as const;
@@ -36,6 +33,8 @@ interface Stage {
   /** Requests that it has kept back so far. */
   held(): number;
   open(): void;
+  /** A command, ended with the test. */
+  start(args: readonly string[], cwd: string): Running;
   away(how: Away): Promise<void>;
   back(how: Away): Promise<void>;
 }
@@ -54,9 +53,10 @@ async function stage(t: TestContext): Promise<Stage> {
     }
     html(response, n === 0 ? Array.from({ length: PAGES - 1 }, (_, i) => `<a href="/${i + 1}">${i + 1}</a>`).join("") : "x");
   });
+  const started: Running[] = [];
   t.after(async () => {
     redis.signal("SIGCONT");
-    killAll();
+    for (const one of started) if (!one.over) await one.kill();
     for (const go of waiting) go();
     await site[Symbol.asyncDispose]();
     await proxy.close();
@@ -74,6 +74,11 @@ async function stage(t: TestContext): Promise<Stage> {
     open() {
       open = true;
       for (const go of waiting.splice(0)) go();
+    },
+    start(args, cwd) {
+      const one = startCommand(args, cwd);
+      started.push(one);
+      return one;
     },
     async away(how) {
       if (how === "frozen") redis.signal("SIGSTOP");
@@ -102,8 +107,8 @@ async function leaves(one: Running, signal: "SIGINT" | "SIGTERM", status: number
   assert.match(one.stderr(), /left without the store/);
 }
 
-const crawlOf = ({ url, origin }: Stage, cwd: string, ...more: string[]): Running =>
-  startCommand(["crawl", `${origin}/0`, "--store", url, "-c", "4", "--per-host", "8", "-o", "pages.jsonl", ...more], cwd);
+const crawlOf = ({ url, origin, start }: Stage, cwd: string, ...more: string[]): Running =>
+  start(["crawl", `${origin}/0`, "--store", url, "-c", "4", "--per-host", "8", "-o", "pages.jsonl", ...more], cwd);
 
 /** Waiting is most of it. */
 describe("told to leave while the store is away", { concurrency: true, skip: skipRedis }, () => {
@@ -114,7 +119,7 @@ describe("told to leave while the store is away", { concurrency: true, skip: ski
       const creator = crawlOf(at, cwd);
       await until("the creator has pages in flight", () => at.held() >= 4, [creator]);
       const threads = how === "frozen" ? ["--threads", "2"] : [];
-      const helper = startCommand(["work", "--store", at.url, "--allow-address", "127.0.0.1", "-c", "4", ...threads], folder());
+      const helper = at.start(["work", "--store", at.url, "--allow-address", "127.0.0.1", "-c", "4", ...threads], folder());
       await until("the worker has some too", () => at.held() >= 8, [creator, helper]);
       await at.away(how);
       at.open();
@@ -155,7 +160,7 @@ describe("told to leave while the store is away", { concurrency: true, skip: ski
     await until("it waits", () => /does not take calls; waiting/.test(one.stderr()), [one]);
     await leaves(one, "SIGTERM", 143);
     await at.away("gone");
-    const helper = startCommand(["work", "--store", at.url], folder());
+    const helper = at.start(["work", "--store", at.url], folder());
     await until("it waits", () => /does not take calls; waiting/.test(helper.stderr()), [helper]);
     await leaves(helper, "SIGTERM", 143);
   });
