@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import fc from "fast-check";
 import { CrawlError } from "../core/errors.ts";
 import type { CrawlSpec } from "../core/spec.ts";
-import { cliFlags, flagTable, parseFlags } from "./flags.ts";
+import { cliFlag, cliFlags, flagTable, parseFlags } from "./flags.ts";
 import { envSettings, finishSpec, mergeSettings, readConfig } from "./settings.ts";
 
 const table = flagTable();
@@ -167,4 +167,17 @@ test("any arguments give a spec or a list of problems", () => {
     }),
     { numRuns: 500 },
   );
+});
+
+test("a flag whose value may be left out takes the next word only if it looks like its value; else the word is known to stand behind it", () => {
+  const own = [cliFlag("exit-when-idle", { value: "D", bare: "1s", allowed: "a duration such as 10s", description: "" }), ...table];
+  const read = (...argv: string[]) => {
+    const { given, args, behind } = parseFlags(argv, own);
+    return [given.find(({ flag }) => flag.name === "exit-when-idle")?.value, args, [...behind].map(([at, flag]) => [at, flag?.label])];
+  };
+  assert.deepEqual(read("--exit-when-idle", "5s"), [["5s"], [], []]);
+  assert.deepEqual(read("--exit-when-idle", "1s", "x"), [["1s"], ["x"], []]);
+  assert.deepEqual(read("a", "--exit-when-idle", "foo", "b"), [["1s"], ["a", "foo", "b"], [[1, "--exit-when-idle"]]]);
+  assert.deepEqual(read("--exit-when-idle=foo", "b"), [["foo"], ["b"], []]);
+  assert.deepEqual(read("--exit-when-idle", "-q", "b"), [["1s"], ["b"], []]);
 });

@@ -4,6 +4,7 @@ import type { OptionProblem } from "../core/errors.ts";
 import { nearest } from "../core/nearest.ts";
 import type { OptionNode } from "../core/schema.ts";
 import { options } from "../core/spec.ts";
+import { parseDuration } from "../core/units.ts";
 
 /** Flags of the command line itself: they are no part of a spec. */
 export interface CliFlags {
@@ -22,7 +23,7 @@ export interface Flag {
   readonly short: string | null;
   /** Null: a switch. */
   readonly value: string | null;
-  /** The value it has when none is given; a value that follows must then look like a sitemap. */
+  /** The value it has when none is given; what follows is its value only if it looks like one (LOOKS_LIKE). */
   readonly bare: string | null;
   /** The switch is on by default: help shows `--no-X`. */
   readonly negated: boolean;
@@ -73,6 +74,8 @@ export interface Given {
 export interface ParsedFlags {
   readonly given: readonly Given[];
   readonly args: readonly string[];
+  /** Arguments that stand behind a flag whose value may be left out, and do not look like its value: place among the arguments → the flag. Null: behind one that is none. */
+  readonly behind: ReadonlyMap<number, Given | null>;
   readonly problems: readonly OptionProblem[];
 }
 
@@ -92,8 +95,28 @@ function canBeValue(text: string | undefined): text is string {
 }
 
 /** `--sitemap URL` and `--sitemap SEED` look alike: a URL whose last segment names a sitemap or ends as one does is its value. */
-function looksLikeSitemap(text: string | undefined): boolean {
-  return text !== undefined && /^https?:\/\/[^?#]*\/(?:[^/?#]*sitemap[^/?#]*|[^/?#]+\.(?:xml|txt|rss|atom)(?:\.gz)?)(?:[?#]|$)/i.test(text);
+function looksLikeSitemap(text: string): boolean {
+  return /^https?:\/\/[^?#]*\/(?:[^/?#]*sitemap[^/?#]*|[^/?#]+\.(?:xml|txt|rss|atom)(?:\.gz)?)(?:[?#]|$)/i.test(text);
+}
+
+/** What a value looks like: of flags whose value may be left out, and of flags of single commands, which no schema judges. */
+const LOOKS_LIKE: ReadonlyMap<string, (text: string) => boolean> = new Map([
+  ["sitemap", looksLikeSitemap],
+  ["exit-when-idle", (text: string) => parseDuration(text) !== null],
+  ["job", (text: string) => /^[1-9]\d{0,14}$/.test(text)],
+]);
+
+const canFollow = ({ name, bare }: Flag, text: string | undefined): text is string =>
+  bare === null ? canBeValue(text) : text !== undefined && LOOKS_LIKE.get(name)?.(text) === true;
+
+/** Values of flags that are no option of a spec, as far as they can be told to be wrong. */
+export function wrongValues(given: readonly Given[]): OptionProblem[] {
+  return given.flatMap(({ flag, value, label }) => {
+    const looks = flag.node === null ? LOOKS_LIKE.get(flag.name) : undefined;
+    const last: unknown = Array.isArray(value) ? value.at(-1) : null;
+    if (looks === undefined || typeof last !== "string" || looks(last)) return [];
+    return [{ option: label, message: `expected ${flag.allowed}, got ${JSON.stringify(last)}` }];
+  });
 }
 
 /** Reads flags anywhere among the arguments; after `--` all are arguments. Unknown flags and missing values are problems, not exceptions. */
@@ -102,8 +125,11 @@ export function parseFlags(argv: readonly string[], table: readonly Flag[]): Par
   const byShort = new Map(table.flatMap((flag) => (flag.short === null ? [] : [[flag.short, flag] as const])));
   const given = new Map<Flag, Given>();
   const args: string[] = [];
+  const behind = new Map<number, Given | null>();
   const problems: OptionProblem[] = [];
   let at = 0;
+  /** The flag before the word that is read now, if it was left without its value; null: it is no flag of this command. */
+  let bare: Given | null | undefined;
 
   function set(flag: Flag, label: string, joined: string | null, on: boolean): void {
     if (flag.value === null) {
@@ -112,11 +138,16 @@ export function parseFlags(argv: readonly string[], table: readonly Flag[]): Par
       else given.set(flag, { flag, label, value: value === on });
       return;
     }
-    const follows = flag.bare === null ? canBeValue(argv[at]) : looksLikeSitemap(argv[at]);
+    const follows = canFollow(flag, argv[at]);
     const text = joined ?? (follows ? argv[at++] : (flag.bare ?? undefined));
     const known = given.get(flag)?.value;
-    if (text === undefined) problems.push({ option: label, message: `needs a value: expected ${flag.allowed}` });
-    else given.set(flag, { flag, label, value: [...(Array.isArray(known) ? known : []), text] });
+    if (text === undefined) {
+      problems.push({ option: label, message: `needs a value: expected ${flag.allowed}` });
+      return;
+    }
+    const now: Given = { flag, label, value: [...(Array.isArray(known) ? known : []), text] };
+    given.set(flag, now);
+    if (joined === null && !follows) bare = now;
   }
 
   function long(text: string): void {
@@ -133,6 +164,7 @@ export function parseFlags(argv: readonly string[], table: readonly Flag[]): Par
       set(opposite, `--${name}`, joined, false);
       return;
     }
+    if (joined === null) bare = null;
     const near = nearest(name, [...byName.keys(), ...table.filter((known) => known.negated).map((known) => `no-${known.name}`)]);
     problems.push({ option: `--${name}`, message: `no such option${near === null ? "" : `; did you mean --${near}?`}` });
   }
@@ -143,6 +175,7 @@ export function parseFlags(argv: readonly string[], table: readonly Flag[]): Par
       const flag = byShort.get(letter);
       if (flag === undefined) {
         problems.push({ option: `-${letter}`, message: "no such option" });
+        if (index === text.length - 1) bare = null;
         return;
       }
       if (flag.value === null) {
@@ -157,15 +190,20 @@ export function parseFlags(argv: readonly string[], table: readonly Flag[]): Par
 
   while (at < argv.length) {
     const text = argv[at++] ?? "";
+    const before = bare;
+    bare = undefined;
     if (text === "--") {
       args.push(...argv.slice(at));
       break;
     }
     if (text.startsWith("--")) long(text);
     else if (text.startsWith("-") && text !== "-") short(text);
-    else args.push(text);
+    else {
+      if (before !== undefined) behind.set(args.length, before);
+      args.push(text);
+    }
   }
-  return { given: [...given.values()], args, problems };
+  return { given: [...given.values()], args, behind, problems };
 }
 
 /** What is given for the command line itself. */

@@ -13,6 +13,9 @@ export const JOB_STATES: Readonly<Record<JobState, string>> = {
   finished: "finished",
 };
 
+/** One server has many stores. */
+const OTHERS = "others are named in its URL (redis://HOST:PORT/DATABASE?prefix=NAME)";
+
 const spellMoment = (iso: string): string => `${iso.slice(0, 16).replace("T", " ")}`;
 
 /** Columns as wide as their widest cell; numbers stand to the right. */
@@ -31,7 +34,8 @@ function lineOf({ job, kind, serviceJob, state, queued, delayed, inFlight, done,
 export function overviewLines({ store, jobs, more, workers }: StoreOverview): string[] {
   const idle = workers.filter(({ kind, shares, silentMs }) => kind === "work" && shares.length === 0 && silentMs < 15_000).length;
   const free = idle === 0 ? [] : [`${spellCount(idle, "worker")} without work`];
-  if (jobs.length === 0) return [`no crawls in the store at ${store}`, ...free];
+  if (jobs.length === 0)
+    return [`no crawls in the store at ${store}; ${/[/?]/.test(store) ? OTHERS : `these are database 0 and the prefix skein: ${OTHERS}`}`, ...free];
   const head = ["job", "kind", "state", "queued", "in flight", "done", "results", "workers", "created (UTC)", "first seed"];
   const rows = table([head, ...jobs.map(lineOf)], new Set([0, 3, 4, 5, 6, 7]));
   return [...rows, ...(more ? ["… and older ones"] : []), ...free];

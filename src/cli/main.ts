@@ -6,6 +6,7 @@ import { VERSION } from "../version.ts";
 import type { LoadCrawl } from "./commands/crawl.ts";
 import { EXIT, errorExitCode } from "./exit.ts";
 import { type Io, processIo } from "./io.ts";
+import { storeLabel } from "./store-label.ts";
 import { VERBS } from "./verbs.ts";
 
 /** Commands are loaded when they are asked for, what crawls only when there is something to crawl: help and errors come at once. */
@@ -46,10 +47,10 @@ async function dispatch(argv: readonly string[], io: Io, load: LoadCrawl): Promi
 }
 
 /** One line for each thing that is wrong; a stack only for what is our fault. */
-function describe(error: unknown): string[] {
+function describe(error: unknown, store: string): string[] {
   if (!(error instanceof CrawlError) || error.code === "internal")
     return [`internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`];
-  return error.problems.length > 0 ? error.problems.map(({ option, message }) => `${option}: ${message}`) : [error.message];
+  return error.problems.length > 0 ? error.problems.map(({ option, message }) => `${option === "store" ? store : option}: ${message}`) : [error.message];
 }
 
 /** Asked for without the parser: the arguments may be what is wrong. */
@@ -64,7 +65,7 @@ function sayLines(texts: readonly string[], code: string, argv: readonly string[
 }
 
 function sayError(error: unknown, argv: readonly string[], io: Io): void {
-  sayLines(describe(error), error instanceof CrawlError ? error.code : "internal", argv, io);
+  sayLines(describe(error, storeLabel(argv, io.env)), error instanceof CrawlError ? error.code : "internal", argv, io);
 }
 
 /** Node leaves with status 0 when nothing is left to wait for, or when somebody's module calls process.exit: neither is an end of ours. Answers how to take it off. */

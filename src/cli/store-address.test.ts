@@ -7,6 +7,7 @@ import { after, test } from "node:test";
 import { fakeIo } from "../../test/cli/fake-io.ts";
 import { WORK } from "./commands/work.ts";
 import { storeAddress, storeOfContainers, withoutPassword } from "./store-address.ts";
+import { storeLabel } from "./store-label.ts";
 import { readVerb } from "./verb.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-store-address-"));
@@ -42,14 +43,31 @@ test("empty variables count as not set, the usual port is known, an IPv6 address
 
 test("no password is shown, neither of a good address nor of a bad one", () => {
   for (const url of ["redis://:s3cret@host:6379/2", "rediss://user:s3cret@host:6379", "redis://:s3/cr3t@x@host:6379"]) {
-    const shown = storeOfContainers({ REDIS_URL: url })?.shown;
-    assert.equal(shown, "host:6379");
+    assert.equal(storeOfContainers({ REDIS_URL: url })?.shown.replace(/\/2$/, ""), "host:6379");
   }
   assert.throws(
     () => storeOfContainers({ REDIS_URL: "http://:s3cret@host" }),
     (error: Error) => error.message.startsWith("REDIS_URL: ") && !error.message.includes("s3cret"),
   );
   assert.throws(() => storeOfContainers({ REDIS_PORT_6379_TCP_ADDR: "host", REDIS_PORT_6379_TCP_PORT: "many" }), /REDIS_PORT_6379_TCP_ADDR: expected/);
+});
+
+test("one server has many stores: which it is, is shown where it is not the usual one", () => {
+  const shown = (url: string) => storeOfContainers({ REDIS_URL: url })?.shown;
+  for (const url of ["redis://h:1", "redis://:pw@h:1/", "redis://h:1/0", "redis://h:1?prefix=skein", "redis://h:1/0?prefix=skein"])
+    assert.equal(shown(url), "h:1", url);
+  assert.equal(shown("redis://:pw@h:1/2"), "h:1/2");
+  assert.equal(shown("redis://h:1?prefix=shop"), "h:1?prefix=shop");
+  assert.equal(shown("rediss://u:pw@h:1/3?prefix=shop"), "h:1/3?prefix=shop");
+  assert.equal(shown("redis+sentinel://s1,s2:1/main"), "s1,s2:1/main");
+});
+
+test("what is wrong with a store is told by the name under which it was given", () => {
+  const env = { SKEIN_STORE: "redis://h", REDIS_URL: "redis://g" };
+  assert.equal(storeLabel(["status", "--store=redis://f"], env), "--store");
+  assert.equal(storeLabel(["status"], env), "SKEIN_STORE");
+  assert.equal(storeLabel(["status"], { ...env, SKEIN_STORE: "" }), "REDIS_URL");
+  assert.equal(storeLabel(["status"], {}), "--store");
 });
 
 test("arguments are shown without the passwords of their URLs", () => {

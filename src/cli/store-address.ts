@@ -1,6 +1,7 @@
 /** Which store a command works with and who said so: the flag, SKEIN_STORE or the config file, else the variables of linked containers. Connects to nothing. */
 import { parseSpec } from "../core/spec.ts";
 import type { Io } from "./io.ts";
+import { ADDRESS, isStoreFlagged } from "./store-label.ts";
 import { type Reading, usageError } from "./verb.ts";
 
 export interface StoreAddress {
@@ -12,13 +13,19 @@ export interface StoreAddress {
 }
 
 const DEFAULT_PORT = "6379";
-const ADDRESS = "REDIS_PORT_6379_TCP_ADDR";
 const PORT = "REDIS_PORT_6379_TCP_PORT";
 
-/** Whatever stands before the last `@` may be a password, however it is written. */
+/** Whatever stands before the last `@` may be a password, however it is written. What comes behind host and port is shown where it is not the usual store. */
 function shownOf(url: string): string {
   const rest = url.slice(url.indexOf("://") + 3);
-  return rest.slice(rest.lastIndexOf("@") + 1).replace(/[/?#].*$/, "");
+  const [, host = "", behind = ""] = /^([^/?#]*)(.*)$/s.exec(rest.slice(rest.lastIndexOf("@") + 1)) ?? [];
+  return (
+    host +
+    behind
+      .replace(/^\/(?=\?|$)/, "")
+      .replace(/^\/0+(?=\?|$)/, "")
+      .replace(/\?prefix=skein$/, "")
+  );
 }
 
 function isStoreUrl(url: string): boolean {
@@ -50,8 +57,7 @@ export function storeOfContainers(env: Io["env"]): StoreAddress | null {
 export function storeNamed(reading: Reading, argv: readonly string[], env: Io["env"]): StoreAddress | null {
   const url = reading.spec.store;
   if (url === null) return null;
-  const flagged = argv.some((arg) => arg === "--store" || arg.startsWith("--store="));
-  return { url, from: flagged ? "--store" : env["SKEIN_STORE"] ? "SKEIN_STORE" : "the config file", shown: shownOf(url) };
+  return { url, from: isStoreFlagged(argv) ? "--store" : env["SKEIN_STORE"] ? "SKEIN_STORE" : "the config file", shown: shownOf(url) };
 }
 
 /** Null: none was named. What names skein's own store wins over what only tells of a Redis that is there. Throws CrawlError `invalid-options`. */

@@ -4,7 +4,7 @@ import { CrawlError, type OptionProblem } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import { createConsole } from "./console.ts";
-import { cliFlag, type Flag, flagTable, type Given, parseFlags } from "./flags.ts";
+import { cliFlag, type Flag, flagTable, type Given, type ParsedFlags, parseFlags, wrongValues } from "./flags.ts";
 import { flagLines } from "./help.ts";
 import type { Io } from "./io.ts";
 import { envSettings, finishSpec, mergeSettings, readConfig } from "./settings.ts";
@@ -87,6 +87,31 @@ function explained(problems: readonly OptionProblem[], verb: Verb): OptionProble
   });
 }
 
+/** Commands that take flags alone, and where what somebody may have meant by an argument belongs. */
+const WITHOUT_ARGUMENTS: ReadonlyMap<string, string> = new Map([
+  ["doctor", ""],
+  ["export", "; name the directory with --state"],
+  ["reparse", "; name the directory with --state"],
+  ["serve", "; URLs are posted to it"],
+  ["status", "; name the directory with --state"],
+  ["work", ": crawls come from the store"],
+]);
+
+/** Arguments of a command that takes none. Behind a flag whose value may be left out they are most likely meant as that. */
+function strays({ args, behind }: ParsedFlags, { name }: Verb): OptionProblem[] {
+  const instead = WITHOUT_ARGUMENTS.get(name);
+  if (instead === undefined) return [];
+  return args.flatMap((text, index) => {
+    const flag = behind.get(index);
+    // The value of a flag that is none: that one is told of.
+    if (flag === null) return [];
+    if (flag === undefined) return { option: text, message: `skein ${name} takes no arguments${instead}` };
+    const { label, flag: known } = flag;
+    const example = /such as (\S+)/.exec(known.allowed)?.[1] ?? known.value ?? "";
+    return { option: label, message: `expected ${known.allowed} (${label} ${example} or ${label}=${example}) or nothing, got ${JSON.stringify(text)}` };
+  });
+}
+
 /** Null when only help was asked for, which is then printed. Throws CrawlError `invalid-options` with every problem at once. */
 export async function readVerb(verb: Verb, argv: readonly string[], io: Io): Promise<Reading | null> {
   const table = tableOf(verb);
@@ -103,7 +128,7 @@ export async function readVerb(verb: Verb, argv: readonly string[], io: Io): Pro
   const merged = mergeSettings(file, given);
   // Seeds and outputs of a config file are those of a crawl.
   const input = { ...merged.input, seeds: [], outputs: [], pagesFile: null, skippedFile: null, changesFile: null, linksFile: null };
-  const spec = finishSpec({ ...merged, input }, file, explained(parsed.problems, verb));
+  const spec = finishSpec({ ...merged, input }, file, [...explained(parsed.problems, verb), ...wrongValues(parsed.given), ...strays(parsed, verb)]);
   const own = (name: string) => parsed.given.find(({ flag }) => flag.node === null && flag.name === name)?.value;
   const texts = (name: string) => {
     const value = own(name);

@@ -8,15 +8,14 @@ import { type Reading, stateOf, usageError } from "./verb.ts";
 export type Where = { readonly kind: "state"; readonly dir: string } | { readonly kind: "store"; readonly url: string; readonly job: number | null };
 
 export const JOB_FLAG: Flag = cliFlag("job", {
-  ...{ value: "ID", allowed: "a number" },
+  ...{ value: "ID", allowed: "the number of a job" },
   description: "Which crawl of the store; skein status --store URL lists them.",
 });
 
 function jobOf(reading: Reading): number | null {
   const text = reading.text("job");
   if (text === null) return null;
-  if (!/^[1-9]\d{0,14}$/.test(text)) throw usageError("--job", `expected the number of a job, got ${JSON.stringify(text)}`);
-  return Number(text);
+  return Number(text); // flags.ts lets no other text pass
 }
 
 /** What is said on the command line wins, then SKEIN_STATE or the config file, then the variables of linked containers. Throws CrawlError `invalid-options`. */

@@ -58,13 +58,21 @@ function checkDisk(info: Info, snapshots: boolean | null): Check {
   return warn("persistence", "no append-only file: a restart of the server goes back to the last snapshot, if there is one", next);
 }
 
-/** A file that was cut off in the middle of a step is harmless once it is written anew (store/redis/server.ts); connecting asked for that. */
-function checkRewrite({ info, rewrittenRun }: ServerFacts): Check[] {
-  if (info.get("aof_enabled") !== "1") return [];
-  const next = "redis-cli BGREWRITEAOF, as soon as the server can";
-  if (rewrittenRun !== info.get("run_id")) return [warn("rewrite", "the append-only file was not written anew since the server started", next)];
-  const under = info.get("aof_rewrite_in_progress") === "1" || info.get("aof_rewrite_scheduled") === "1";
-  return [ok("rewrite", `the append-only file ${under ? "is being" : "was"} written anew since the server started`)];
+/** A file that was cut off in the middle of a step is harmless once the server has rewritten it (store/redis/server.ts); whoever writes to the store first asks for that. */
+export function checkRewrite({ info, rewrittenRun }: ServerFacts): Check[] {
+  // A store that nobody has written to has nothing to lose.
+  if (info.get("aof_enabled") !== "1" || rewrittenRun === null) return [];
+  if (info.get("aof_rewrite_in_progress") === "1" || info.get("aof_rewrite_scheduled") === "1")
+    return [ok("rewrite", "the server is rewriting its append-only file, as it is asked to once after each of its starts")];
+  if (rewrittenRun === info.get("run_id") || Number(info.get("aof_last_rewrite_time_sec") ?? -1) >= 0)
+    return [ok("rewrite", "the server has rewritten its append-only file since its start: a step that a crash cut in two is not in it")];
+  return [
+    warn(
+      "rewrite",
+      "the server has started since anybody wrote here, and not rewritten its append-only file, which may end in the middle of a step",
+      "none, if a crawl or worker comes: that asks for it. Before the server is started once more: redis-cli BGREWRITEAOF",
+    ),
+  ];
 }
 
 function checkWorkers(workers: readonly WorkerView[]): Check {

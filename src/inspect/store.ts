@@ -34,6 +34,7 @@ export interface JobLine {
 }
 
 export interface StoreOverview {
+  /** Host and port, and /DATABASE?prefix=NAME where they are not the usual ones. */
   readonly store: string;
   readonly jobs: readonly JobLine[];
   /** Older ones that are not listed. */

@@ -218,17 +218,29 @@ function outlookWords(outlook: Outlook, explanation: Explanation, { spec, finish
   }
 }
 
+/** Where a record went that the store has no more, and which of the files were searched for it. */
+function leftFor(files: StoreFacts["files"]): string[] {
+  const nameOf = ({ path, host }: StoreFacts["files"][number]) => `${path}${host === null ? "" : ` on ${host}`}`;
+  if (files.length === 0) return ["Its record has left the store: it went to standard output, or was not asked for."];
+  const searched = files.filter(({ here }) => here).map(nameOf);
+  const elsewhere = files.filter(({ here }) => !here).map(nameOf);
+  const oneOf = files.length === 1 ? "" : "one of ";
+  return [
+    `Its record has left the store: it was written to ${oneOf}${files.map(nameOf).join(", ")}.`,
+    ...(searched.length === 0 ? [] : [`It is not in ${searched.join(", ")}, which ${searched.length === 1 ? "was" : "were"} searched here.`]),
+    ...(elsewhere.length === 0 ? [] : [`From here ${elsewhere.join(", ")} cannot be read (another machine or folder, or not JSON Lines): look there.`]),
+  ];
+}
+
 /** Its record left the store, and is not in a file that can be read here. */
 function writtenWords(explanation: Explanation, { files }: StoreFacts): string[] {
   const { robots } = explanation;
   const barred = robots !== null && !robots.allowed;
   const why = barred ? [`It was not fetched: ${robotsLine(explanation, robots.rule ?? undefined)}.`] : ["It was settled."];
-  const names = files.map(({ path, host, here }) => `${path}${host === null ? "" : ` on ${host}`}${here ? ", which lacks it" : ""}`).join(" and ");
   const served = files.some(({ path }) => path.startsWith("journal:"));
   if (served) return [...why, "Its record is with the service that the crawl belongs to: ask that (GET /v1/jobs/ID/explain?url=…)."];
-  const where = files.length === 0 ? "to standard output, or nowhere" : `to ${names}${files.some(({ here }) => here) ? "" : ", not to be read here"}`;
-  const chain = barred ? "" : " (If it redirects, its record comes with the end of the chain of redirects.)";
-  return [...why, `Its record has left the store: written ${where}.${chain}`];
+  const chain = barred ? [] : ["(If it redirects, its record comes with the end of the chain of redirects.)"];
+  return [...why, ...leftFor(files), ...chain];
 }
 
 function settledWords(explanation: Explanation): string[] {

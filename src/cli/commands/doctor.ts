@@ -5,7 +5,7 @@ import type { examineStore } from "../../inspect/store-doctor.ts";
 import { harmless } from "../console.ts";
 import { EXIT } from "../exit.ts";
 import type { Io } from "../io.ts";
-import { JSON_FLAG, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
+import { JSON_FLAG, readVerb, STATE_FLAG, type Verb } from "../verb.ts";
 
 export interface DoctorParts {
   readonly examine: typeof examine;
@@ -45,7 +45,6 @@ export function doctorLines(checks: readonly Check[]): string[] {
 export async function doctorCommand(argv: readonly string[], io: Io, load: () => Promise<DoctorParts>): Promise<number> {
   const reading = await readVerb(DOCTOR, argv, io);
   if (reading === null) return EXIT.ok;
-  if (reading.args.length > 0) throw usageError(reading.args[0] ?? "", "skein doctor takes no arguments");
   const named = reading.text("state") ?? io.env.SKEIN_STATE ?? reading.spec.stateDir ?? "";
   const { examine, loadStore } = await load();
   const { store, concurrency } = reading.spec;

@@ -96,7 +96,6 @@ export interface Asked {
 
 /** Throws CrawlError `invalid-options`. */
 function askedOf(reading: Reading): Asked {
-  if (reading.args.length > 0) throw usageError(reading.args[0] ?? "", "skein export takes no arguments; name the directory with --state");
   const given = reading.text("what") ?? "pages";
   const what = KINDS.find((kind) => kind === given);
   if (what === undefined) throw usageError("--what", `expected one of ${KINDS.join(", ")}, got ${JSON.stringify(given)}`);

@@ -10,7 +10,7 @@ import type { Io } from "../io.ts";
 import { JOB_STATES, overviewLines, resultRows } from "../job-words.ts";
 import { LIMITED_BY, spellBytes, spellElapsed, spellRate, spellUrls } from "../progress.ts";
 import { counted } from "../summary.ts";
-import { JSON_FLAG, logOf, readVerb, STATE_FLAG, usageError, type Verb } from "../verb.ts";
+import { JSON_FLAG, logOf, readVerb, STATE_FLAG, type Verb } from "../verb.ts";
 import { JOB_FLAG, type Where, whereOf } from "../where.ts";
 
 export interface StatusParts {
@@ -147,7 +147,6 @@ export async function statusCommand(
 ): Promise<number> {
   const reading = await readVerb(STATUS, argv, io);
   if (reading === null) return EXIT.ok;
-  if (reading.args.length > 0) throw usageError(reading.args[0] ?? "", "skein status takes no arguments; name the directory with --state");
   const where = whereOf(reading, argv, io);
   const json = reading.isOn("json");
   if (where.kind === "store") {
