@@ -160,7 +160,7 @@ test("status, explain and doctor of a crawl under way; who may write its results
   assert.match(here[3] ?? "", /The crawl has not met it: .*\nIf it were found it would be fetched/);
   const there = await explain(["http://elsewhere.invalid/0", `${origin}/p1`], folder());
   assert.match(there[0] ?? "", /It was found and passed over/);
-  assert.match(there[1] ?? "", /It was settled\.\nIts record has left the store: written to pages\.jsonl, not to be read here/);
+  assert.match(there[1] ?? "", /It was settled\.\nIts record has left the store: it was written to pages\.jsonl\.\nFrom here pages\.jsonl cannot be read \(another machine/);
 
   over = true;
   const { code, stderr } = await crawl;
