@@ -13,8 +13,9 @@ import { cacheInStore } from "../../src/inspect/cache.ts";
 import { createRedisCache, type RedisCacheOptions } from "../../src/store/redis/cache.ts";
 import { connectRedis, type Link } from "../../src/store/redis/connect.ts";
 import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
+import { killAll, startCommand, until } from "../cluster/processes.ts";
 import { faultySite, runCommand } from "../crawl/kills.ts";
-import { html, serve, tree } from "../crawl/served.ts";
+import { gated, html, serve, tree } from "../crawl/served.ts";
 
 const root = mkdtempSync(join(tmpdir(), "skein-store-cache-"));
 const folder = () => mkdtempSync(join(root, "d-"));
@@ -24,6 +25,7 @@ before(async () => {
   if (skipRedis === false) redis = await startServer(["--maxmemory-policy", "noeviction"]);
 });
 after(async () => {
+  killAll();
   await redis?.stop();
   rmSync(root, { recursive: true, force: true });
 });
@@ -47,23 +49,30 @@ function records(file: string): PageRecord[] {
 const timeless = ({ fetchedAt: _, durationMs: __, fromCache: ___, attempts: ____, referrer: _____, ...rest }: PageRecord) => rest;
 
 const crawlArgs = (origin: string, store: string, file: string, ...more: string[]) => ["crawl", origin, "--store", store, "-o", file, ...more];
-const worker = (store: string) => runCommand(["work", "--store", store, "--allow-address", "127.0.0.1", "--exit-when-idle", "2s"], folder(), null);
+const workArgs = (store: string) => ["work", "--store", store, "--allow-address", "127.0.0.1", "--exit-when-idle", "2s"];
+const worker = (store: string) => runCommand(workArgs(store), folder(), null);
 
 test("a worker and a crawl share the store's cache: what either has fetched the next crawl asks for no more", { skip: skipRedis }, async (t) => {
   const cwd = folder();
   const store = ownStore();
-  await using server = await serve(faultySite(150));
-  const [first, helper] = await Promise.all([runCommand(crawlArgs(server.origin, store, "first.jsonl", "--cache", "1h", "-c", "4"), cwd, null), worker(store)]);
-  assert.equal(first.code, 0, first.stderr);
-  assert.match(helper.stderr, /left: [1-9]\d* requests/);
+  // Redirects that set a cookie are not kept: they are what both crawls ask for, and are kept waiting until the worker has some too.
+  const gate = gated(faultySite(150), (target) => target.startsWith("/r/"));
+  await using server = await serve(gate.answer);
+  async function together(file: string) {
+    gate.shut();
+    const before = server.arrivals.length;
+    const creator = startCommand(crawlArgs(server.origin, store, file, "--cache", "1h", "-c", "4", "--per-host", "16"), cwd);
+    await until("the crawl is under way", () => server.arrivals.length > before, [creator]);
+    const helper = startCommand(workArgs(store), folder());
+    await until("the worker waits for a redirect", () => gate.waiting() > 4, [creator, helper]);
+    gate.open();
+    assert.equal(await creator.ended, 0, creator.stderr());
+    assert.equal(await helper.ended, 0, helper.stderr());
+    assert.match(helper.stderr(), /left: [1-9]\d* requests/);
+  }
+  await together("first.jsonl");
   const once = server.arrivals.length;
-  const [second, other] = await Promise.all([
-    runCommand(crawlArgs(server.origin, store, "second.jsonl", "--cache", "1h", "-c", "4"), cwd, null),
-    worker(store),
-  ]);
-  assert.equal(second.code, 0, second.stderr);
-  assert.match(other.stderr, /left: [1-9]/, "the worker has had its part of the second one");
-  // Redirects that set a cookie are not kept.
+  await together("second.jsonl");
   const asked = server.arrivals.slice(once).filter(({ target }) => target !== "/robots.txt" && !target.startsWith("/r/"));
   assert.deepEqual(
     asked.map(({ target }) => target),
@@ -98,7 +107,7 @@ test("a cached answer owes its host no delay, whichever worker serves it", { ski
   assert.equal(server.arrivals.length, once);
   assert.equal(records(join(cwd, "slow.jsonl")).length, 40);
   // With its delay it would take 400 s.
-  assert.ok(performance.now() - startedAt < 60_000);
+  assert.ok(performance.now() - startedAt < 120_000);
 });
 
 test("errors are not cached, and auto keeps what RFC 9111 lets a shared cache keep", { skip: skipRedis }, async () => {
@@ -157,7 +166,7 @@ async function cacheOf(t: TestContext, options: RedisCacheOptions = {}) {
 }
 
 test("responses go after their time, each after its own, and are counted no more", { skip: skipRedis }, async (t) => {
-  const { link, cache } = await cacheOf(t, { keepMs: 150 });
+  const { link, cache } = await cacheOf(t, { keepMs: 1_500 });
   await createRedisCache(link, { keepMs: 600_000 }).put("GET long", stored("/long", 64));
   await cache.put("GET short", stored("/short", 64));
   assert.equal((await cache.stats()).responses, 2);

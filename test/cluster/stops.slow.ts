@@ -116,12 +116,11 @@ test("a stop of the kind finish takes no new links: what is queued is done, and 
     await control("finish");
     const m = `{skein}:${crawls}:m`;
     // All but the page that hangs.
-    await until("nothing is queued", async () => Number(await link.command("HGET", m, "queued")) === 0, all);
-    await sleep(1_000);
-    const numbers = (await link.command("HMGET", m, "queued", "leased")) as Buffer[]; // HMGET
-    assert.deepEqual(numbers.map(String), ["0", "1"]);
+    const left = async (): Promise<string> => ((await link.command("HMGET", m, "queued", "leased")) as Buffer[]).map(String).join(); // HMGET
+    await until("nothing is queued, and only that one is out", async () => (await left()) === "0,1", all);
     const from = now();
     await sleep(1_000);
+    assert.equal(await left(), "0,1");
     assert.equal(sent().filter((at) => at > from).length, 0);
   });
 });
