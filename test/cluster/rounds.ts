@@ -16,7 +16,7 @@ import { startProxy, type TestProxy } from "../../src/store/redis/proxy-for-test
 import { startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
 import { seededRandom } from "../../src/testing/clock.ts";
 import { faultySite } from "../crawl/kills.ts";
-import { type Answer, type Served, serve } from "../crawl/served.ts";
+import { type Answer, fromPage, type Gate, gated, type Served, serve } from "../crawl/served.ts";
 import { type Running, startCommand } from "./processes.ts";
 
 /** What may befall a crawl, and how often of a hundred. */
@@ -78,11 +78,13 @@ export async function openRounds(): Promise<Rounds> {
       const pages = SIZES[Math.floor(random() * SIZES.length)] ?? SIZES[0];
       const depth = random() < 0.5 ? ["-d", "30"] : [];
       const like = await undisturbed(pages, depth);
-      answer = faultySite(pages);
+      const gate = gated(faultySite(pages), fromPage(pages / 2));
+      answer = gate.answer;
+      gate.shut();
       const cwd = mkdtempSync(join(root, "wild-"));
       const fsync = random() < 0.5 ? "always" : "everysec";
       const redis = await startServer(["--appendfsync", fsync, "--maxmemory-policy", "noeviction", "--auto-aof-rewrite-percentage", "0"]);
-      const wild = await openWild({ redis, site, cwd, random, depth, most: options.most ?? 4 + Math.floor(random() * 10), only: options.only ?? null });
+      const wild = await openWild({ redis, site, gate, cwd, random, depth, most: options.most ?? 4 + Math.floor(random() * 10), only: options.only ?? null });
       try {
         const begun = performance.now();
         await wild.run();
@@ -135,6 +137,8 @@ function checkEqual(file: string, like: string, depthCounts: boolean): void {
 interface WildInput {
   readonly redis: TestServer;
   readonly site: Served;
+  /** Shut until the first trouble has come, so that the crawl is not over before, however fast the machine is. */
+  readonly gate: Gate;
   readonly cwd: string;
   readonly random: () => number;
   readonly depth: readonly string[];
@@ -142,7 +146,7 @@ interface WildInput {
   readonly only: Trouble | null;
 }
 
-async function openWild({ redis, site, cwd, random, depth, most, only }: WildInput) {
+async function openWild({ redis, site, gate, cwd, random, depth, most, only }: WildInput) {
   const proxy: TestProxy = await startProxy(redis.port);
   const direct: Link = await connectRedis(redis.url, { log: silentLog });
   const url = `redis://127.0.0.1:${proxy.port}`;
@@ -287,7 +291,9 @@ async function openWild({ redis, site, cwd, random, depth, most, only }: WildInp
         const trouble = draw();
         troubles.set(trouble, (troubles.get(trouble) ?? 0) + 1);
         await make(trouble);
+        gate.open();
       }
+      gate.open();
       const until = performance.now() + LONGEST_MS;
       while (!finished) {
         if (!(await creatorEnds(Math.max(0, until - performance.now())))) {

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { seededRandom } from "../../src/testing/clock.ts";
-import { type Answer, html, type Served, serve } from "./served.ts";
+import { type Answer, fromPage, gated, html, type Served, serve } from "./served.ts";
 
 const root = resolve(import.meta.dirname, "../..");
 const bin = join(root, "bin/skein.js");
@@ -119,12 +119,15 @@ export async function checkKills(plan: KillPlan): Promise<{ kills: number }> {
   ];
   try {
     // The same port for both, so that the records are equal to the letter: one server after the other.
-    await using server = await serve(faultySite(plan.pages));
+    // The second half is kept waiting until the first kill: however fast the machine is, it comes in time.
+    const gate = gated(faultySite(plan.pages), fromPage(Math.floor(plan.pages / 2)));
+    await using server = await serve(gate.answer);
     const calm = mkdtempSync(join(folder, "calm-"));
     const first = await runCommand(args(server), calm, null);
     assert.equal(first.code, 0, first.stderr);
     const wild = mkdtempSync(join(folder, "wild-"));
     let kills = 0;
+    if (plan.kills > 0) gate.shut();
     for (;;) {
       const last = kills >= plan.kills;
       // One kill may come at any moment of the start. The others wait until something was settled: a page that dies alone time after time is rightly given up (decision 0011).
@@ -133,6 +136,7 @@ export async function checkKills(plan: KillPlan): Promise<{ kills: number }> {
       const asked = server.arrivals.length;
       const due = () => performance.now() >= dueAt && (early || server.arrivals.length >= asked + 3);
       const { code, stderr } = await runCommand(args(server, "--state", "state", "--threads", String(plan.threads ?? 1)), wild, last ? null : due);
+      gate.open();
       if (code === 0) break;
       assert.equal(code, null, `seed ${plan.seed}, after ${kills} kills: exit ${code}: ${stderr}`);
       kills++;
