@@ -62,7 +62,7 @@ export interface Crawled {
   outcomes(): Record<string, number | string>;
 }
 
-/** Crawls the site from `/`, unless the spec says otherwise. Seeds may be paths. Fails the test when the crawl does not end within 20 s. */
+/** Crawls the site from `/`, unless the spec says otherwise. Seeds may be paths. Fails the test when the crawl does not end within a minute. */
 export async function crawled(
   of: Site,
   spec: Partial<CrawlInput> & { readonly seeds?: string | readonly string[] } = {},
@@ -74,7 +74,7 @@ export async function crawled(
   const hooks = { onSkip: ({ reason, url }: { reason: string; url: string }) => void skipped.push(`${reason} ${short(url)}`) };
   // Back-off is drawn at random from zero on: here it is always zero, so that no test waits for a retry.
   const world = { random: () => 0, ...options.world };
-  const run = crawl({ ...spec, seeds }, { hooks, ...options, world, signal: AbortSignal.timeout(20_000) });
+  const run = crawl({ ...spec, seeds }, { hooks, ...options, world, signal: AbortSignal.timeout(60_000) });
   const records: PageRecord[] = [];
   for await (const record of run) records.push(record);
   const summary = await run.done;

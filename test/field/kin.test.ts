@@ -15,7 +15,7 @@ test("a redirect whose body has no end is followed at once", async () => {
     { timeout: "20s" },
   );
   assert.equal(at("/there").status, 200);
-  assert.ok(at("/r").durationMs < 5_000);
+  assert.ok(at("/r").durationMs < 15_000);
 });
 
 for (const line of ["HTTP/1.2 200 OK", "HTTP/2 200", "HTTP/2.0 200 OK", "ICY 200 OK", "http/1.1  200  OK", "HTTP/1.1 200"]) {
@@ -53,14 +53,14 @@ test("two Content-Type lines are read as Fetch says", async () => {
 test("a bare host that is silent on https is crawled over http, without trying again and again", async () => {
   // The server waits for an HTTP head, which a TLS greeting never is.
   await using server = await site({ "/": `<a href="/in">i</a>`, "/in": "<p>in" });
-  const began = performance.now();
   const { records, summary } = await crawled(server, { seeds: `127.0.0.1:${server.port}`, timeout: "1s", retry: { max: 5 } });
   assert.deepEqual(
     records.map(({ status }) => status),
     [200, 200],
   );
   assert.equal(summary.seedsReached, 1);
-  assert.ok(performance.now() - began < 4_000);
+  // One that greets in TLS, one for robots.txt and the pages; each try of https would be one more.
+  assert.ok(server.accepted() <= 3, `${server.accepted()} connections`);
 });
 
 test("a host to which no connection comes about in time fails with that, not for its robots.txt", async () => {
