@@ -169,7 +169,10 @@ test("status, explain and doctor of a crawl under way; who may write its results
     return /Its record has left the store/.test(there[1] ?? "");
   });
   assert.match(there[0] ?? "", /It was found and passed over/);
-  assert.match(there[1] ?? "", /It was settled\.\nIts record has left the store: it was written to pages\.jsonl\.\nFrom here pages\.jsonl cannot be read \(another machine/);
+  assert.match(
+    there[1] ?? "",
+    /It was settled\.\nIts record has left the store: it was written to pages\.jsonl\.\nFrom here pages\.jsonl cannot be read \(another machine/,
+  );
 
   over = true;
   const { code, stderr } = await crawl;
