@@ -37,7 +37,8 @@ test("store URLs say which server, database and login", () => {
   assert.deepEqual(parseRedisUrl("redis://u:p%40w:x@a:7000/3"), { ...plain, port: 7000, username: "u", password: "p@w:x", db: 3, shown: "a:7000/3" });
   assert.deepEqual(parseRedisUrl("redis://:secret@a/"), { ...plain, password: "secret" });
   assert.deepEqual(parseRedisUrl("rediss://[::1]:6380"), { ...plain, host: "::1", port: 6380, tls: true, shown: "[::1]:6380" });
-  assert.deepEqual(parseRedisUrl("redis://a/2?prefix=shop-1"), { ...plain, db: 2, prefix: "shop-1" });
+  assert.deepEqual(parseRedisUrl("redis://a/2?prefix=shop-1"), { ...plain, db: 2, prefix: "shop-1", shown: "a:6379/2?prefix=shop-1" });
+  assert.equal(parseRedisUrl("redis://a/0?prefix=skein").shown, "a:6379");
   const sentinels = {
     nodes: [
       { host: "s1", port: 26379 },
@@ -52,7 +53,7 @@ test("store URLs say which server, database and login", () => {
     password: "pw",
     db: 2,
     sentinels,
-    shown: "main of the sentinels s1,s2:1",
+    shown: "main of the sentinels s1,s2:1/2",
   });
 });
 
@@ -143,7 +144,10 @@ test("an append-only file is rewritten once for each start of the server", { ski
   const server = await started(t, ["--appendfsync", "always"]);
   const rewrites = async (): Promise<number> => {
     const { log, said } = lines();
-    await (await connectRedis(server.url, { log })).close();
+    const link = await connectRedis(server.url, { log });
+    assert.deepEqual(said, [], "not before something is written");
+    await createCrawls(link).create({ spec: "{}" });
+    await link.close();
     return said.filter((line) => line.includes("being rewritten")).length;
   };
   assert.deepEqual([await rewrites(), await rewrites()], [1, 0]);
@@ -152,7 +156,30 @@ test("an append-only file is rewritten once for each start of the server", { ski
   assert.deepEqual([await rewrites(), await rewrites()], [1, 0]);
 });
 
-test("rediss:// checks the certificate", { skip: skipRedis }, async (t) => {
+test("a login without the keys of the prefix is told which prefix is in use, and what it needs", { skip: skipRedis }, async (t) => {
+  const server = await started(t);
+  const admin = await connectRedis(server.url, { log: silentLog });
+  const all = ["on", ">pw", "resetkeys", "~{skein}", "~{skein}:*", "resetchannels", "&{skein}:*"];
+  await admin.command("ACL", "SETUSER", "limited", ...all, "+@all");
+  await admin.command("ACL", "SETUSER", "poor", ...all, "+@all", "-xadd", "-hset");
+  await admin.close();
+  const at = `127.0.0.1:${server.port}`;
+  await assert.rejects(
+    connectRedis(`redis://limited:pw@${at}?prefix=shop`, { log: silentLog }),
+    failsWith(
+      "store-unreachable",
+      /refused a call: NOPERM .*The prefix in use is shop .*the user limited needs the keys ~\{shop\} and ~\{shop\}:\*; docs\/operations\.md/,
+    ),
+  );
+  const link = await connectRedis(`redis://poor:pw@${at}`, { log: silentLog });
+  await assert.rejects(
+    createCrawls(link).create({ spec: "{}" }),
+    failsWith("store-unreachable", /refused a call: NOPERM .*The prefix in use is skein .*the user poor needs that command/),
+  );
+  await link.close();
+});
+
+test("rediss:// checks the certificate, and redis:// to such a port is told what is missing", { skip: skipRedis }, async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "skein-tls-"));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const [key, cert] = [join(dir, "key.pem"), join(dir, "cert.pem")];
@@ -185,6 +212,14 @@ test("rediss:// checks the certificate", { skip: skipRedis }, async (t) => {
   const link = await connectRedis(url, { log: silentLog, ca: readFileSync(cert, "utf8") });
   assert.equal(String(await link.command("PING")), "PONG");
   await link.close();
+  await assert.rejects(
+    connectRedis(`redis://127.0.0.1:${port}`, { log: silentLog, startWithinMs: 20_000 }),
+    failsWith("store-unreachable", /what answers there speaks TLS\. Write rediss:\/\/ in place of redis:\/\//),
+  );
+  await assert.rejects(
+    connectRedis(`rediss://127.0.0.1:${server.port}`, { log: silentLog, startWithinMs: 20_000 }),
+    failsWith("store-unreachable", /is Redis without TLS\. Write redis:\/\/ in place of rediss:\/\//),
+  );
 });
 
 test("sentinels say where the master is, and after a failover where the new one is", { skip: skipRedis }, async (t) => {
@@ -200,6 +235,14 @@ test("sentinels say where the master is, and after a failover where the new one 
     "sentinel down-after-milliseconds main 300",
     "sentinel failover-timeout main 1000",
   ]);
+  await assert.rejects(
+    connectRedis(`redis+sentinel://127.0.0.1:${sentinel.port}/mian`, { log: silentLog, startWithinMs: 20_000 }),
+    failsWith("store-unreachable", /^the store at mian of the sentinels \S+ cannot be found: \S+ knows no master of that name\. /),
+  );
+  await assert.rejects(
+    connectRedis(`redis+sentinel://127.0.0.1:${master.port}/main`, { log: silentLog, startWithinMs: 20_000 }),
+    failsWith("store-unreachable", /is a Redis, not a Sentinel/),
+  );
   const link = await connectRedis(`redis+sentinel://127.0.0.1:${sentinel.port}/main`, { log: silentLog });
   await createCrawls(link).note(id, { via: "sentinel" });
   while (Number(await link.command("WAIT", 1, 1_000)) < 1);
