@@ -86,6 +86,30 @@ test("bytes behind the end of a gzip stream are ignored", async () => {
   assert.equal(bodyOf(await serve(() => page(Buffer.concat([gzipSync("one "), gzipSync("two")]), ["Content-Encoding: gzip"]))), "one two");
 });
 
+test("a zstd body of several frames is read to its end, past frames without data, and one that is cut is not whole", async () => {
+  const frames = [zstdCompressSync(HTML), zstdCompressSync("x".repeat(700_000)), zstdCompressSync("", { params: { 201: 1 } }), zstdCompressSync("end")];
+  const skippable = Buffer.from([0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
+  const whole = `${HTML}${"x".repeat(700_000)}end`;
+  const zstd = (...wire: Uint8Array[]) => serve(() => page(Buffer.concat(wire), ["Content-Encoding: zstd"]));
+  assert.equal(bodyOf(await zstd(...frames)), whole);
+  assert.equal(bodyOf(await zstd(skippable, frames[0]!, skippable, ...frames.slice(1), skippable)), whole); // four frames are there
+  assert.equal(bodyOf(await zstd(skippable, frames[0]!)), HTML);
+  assert.equal(bodyOf(await zstd(frames[0]!, Buffer.from("trailing rubbish"))), HTML);
+  const cut = await zstd(frames[0]!, zstdCompressSync("y".repeat(99)).subarray(0, -3));
+  assert.ok(cut.kind === "failed", bodyOf(cut));
+  assert.equal(cut.code, "reset");
+  const limited = await serve(() => page(Buffer.concat(frames), ["Content-Encoding: zstd"]), { maxBodySize: HTML.length + 10 });
+  assert.equal(bodyOf(limited), `${HTML}xxxxxxxxxx`);
+  assert.ok(limited.kind === "fetched" && limited.response.truncated);
+});
+
+test("gzip that is called deflate is read, and the other way round", async () => {
+  for (const text of [HTML, HTML.repeat(40_000)]) {
+    assert.equal(bodyOf(await serve(() => page(gzipSync(text), ["Content-Encoding: deflate"]))), text);
+    assert.equal(bodyOf(await serve(() => page(deflateSync(text), ["Content-Encoding: gzip"]))), text);
+  }
+});
+
 test("a compressed body cut short is a reset, with what could be read", async () => {
   const text = Array.from({ length: 3_000 }, (_, i) => `line ${i * 7919}\n`).join("");
   for (const [coding, compress] of Object.entries({ gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync, zstd: zstdCompressSync })) {

@@ -1,6 +1,7 @@
 /** Content codings: the bytes of a body as they came → the bytes that were meant, never more than a limit. Does not read from sockets. */
 import type { BrotliOptions, ZlibOptions, ZstdOptions } from "node:zlib";
 import { errorCode } from "./errors.ts";
+import { hasZstdMagic, zstdFrames } from "./zstd.ts";
 
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
 
@@ -74,9 +75,10 @@ export function decodeBody(wire: Uint8Array, codings: readonly Coding[], limit: 
   return decodePieces(wire, codings, limit);
 }
 
-/** One layer at once; null when it is too large, damaged or cut: the slow way then tells which. */
-function decodeSync(wire: Uint8Array, coding: Coding, limit: number): Uint8Array | null {
-  if (wire.byteLength === 0 || isPlain(wire, coding)) return wire;
+/** One layer at once; null when it is too large, damaged, cut or in several frames: the slow way then tells which. */
+function decodeSync(wire: Uint8Array, announced: Coding, limit: number): Uint8Array | null {
+  if (wire.byteLength === 0 || isPlain(wire, announced)) return wire;
+  const coding = toldByBytes(wire, announced);
   const maxOutputLength = Math.min(limit, Math.max(SYNC_OUTPUT, wire.byteLength * SYNC_RATIO));
   const options = { maxOutputLength, chunkSize: Math.min(Math.max(wire.byteLength * 6, 4096), 256 * 1024) };
   try {
@@ -88,7 +90,7 @@ function decodeSync(wire: Uint8Array, coding: Coding, limit: number): Uint8Array
       case "br":
         return zlib().brotliDecompressSync(wire, options);
       case "zstd":
-        return zlib().zstdDecompressSync(wire, options);
+        return zstdFrames(wire)[0]?.byteLength === wire.byteLength ? zlib().zstdDecompressSync(wire, options) : null;
     }
   } catch (error) {
     if (isInputError(error)) return null;
@@ -113,8 +115,10 @@ async function decodePieces(wire: Uint8Array, codings: readonly Coding[], limit:
   return { body, truncated, problem: null };
 }
 
-async function decodeLayer(wire: Uint8Array, coding: Coding, limit: number): Promise<Decoded> {
+async function decodeLayer(wire: Uint8Array, announced: Coding, limit: number): Promise<Decoded> {
+  const coding = toldByBytes(wire, announced);
   if (coding === "gzip") return decodeGzip(wire, limit);
+  if (coding === "zstd") return decodeFrames(wire, limit);
   if (coding !== "deflate" || !hasZlibHeader(wire)) return inflatePieces(wire, coding, limit, true);
   const wrapped = await inflatePieces(wire, coding, limit, false);
   // Raw data may start like a zlib header by chance.
@@ -134,6 +138,21 @@ async function decodeGzip(wire: Uint8Array, limit: number): Promise<Decoded> {
   trailer.writeUInt32LE(zlib().crc32(member.body), 0);
   trailer.writeUInt32LE(member.body.byteLength, 4);
   return Buffer.from(wire.buffer, wire.byteOffset, wire.byteLength).includes(trailer, start) ? member : { ...member, problem: "damaged" };
+}
+
+/** One zstd frame after the other, until one is not whole or the limit is reached. */
+async function decodeFrames(wire: Uint8Array, limit: number): Promise<Decoded> {
+  const frames = zstdFrames(wire);
+  if (frames.length < 2) return inflatePieces(frames[0] ?? wire, "zstd", limit, true);
+  const bodies: Uint8Array[] = [];
+  let left = limit;
+  for (const frame of frames) {
+    const { body, truncated, problem } = await inflatePieces(frame, "zstd", left, true);
+    bodies.push(body);
+    left -= body.byteLength;
+    if (problem !== null || truncated) return { body: Buffer.concat(bodies), truncated, problem };
+  }
+  return { body: Buffer.concat(bodies), truncated: false, problem: null };
 }
 
 /** Length of the header of a gzip member (RFC 1952 §2.3); 0 when it is cut. */
@@ -205,12 +224,17 @@ function hasZlibHeader(wire: Uint8Array): boolean {
   return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
 }
 
+/** Servers mix up gzip and deflate. The first bytes of neither can begin the other: as raw data, those of gzip would be a block of the reserved kind. */
+function toldByBytes(wire: Uint8Array, announced: Coding): Coding {
+  const isGzip = wire[0] === 0x1f && wire[1] === 0x8b && wire[2] === 8;
+  if (announced === "deflate" && isGzip) return "gzip";
+  return announced === "gzip" && wire[0] !== 0x1f && hasZlibHeader(wire) ? "deflate" : announced;
+}
+
 /** gzip and zstd begin with fixed bytes: without them, what reads as text was never encoded, whatever the header says. */
 function isPlain(wire: Uint8Array, coding: Coding): boolean {
   if (coding === "gzip") return (wire[0] !== 0x1f || (wire[1] ?? 0x8b) !== 0x8b) && looksLikeText(wire);
-  if (coding !== "zstd" || wire.byteLength < 4) return false;
-  const magic = (wire[0]! | (wire[1]! << 8) | (wire[2]! << 16) | (wire[3]! << 24)) >>> 0; // four bytes are there
-  return magic !== 0xfd2fb528 && (magic & 0xfffffff0) >>> 0 !== 0x184d2a50 && looksLikeText(wire);
+  return coding === "zstd" && wire.byteLength >= 4 && !hasZstdMagic(wire) && looksLikeText(wire);
 }
 
 /** No control characters but white space (and ESC, for ISO-2022) among the first 512 bytes, or a byte order mark in front. */

@@ -1,5 +1,5 @@
 /**
- * Heads of answers as browsers read them: lines without a colon, bare line feeds, blanks where none belong and two lengths are put right before undici's strict
+ * Heads of answers as browsers read them: lines without a colon, bare line feeds, blanks and controls where none belong and two lengths are put right before undici's strict
  * parser sees them, and interim answers are left out. A head that is in order passes untouched, and so does what cannot be put right: that then fails there.
  */
 
@@ -20,6 +20,11 @@ const LF = 0x0a;
 /** Characters of a field name (RFC 9110 §5.6.2). */
 const TOKEN = new Uint8Array(256);
 for (const char of "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") TOKEN[char.charCodeAt(0)] = 1;
+
+/** Bytes of a field value that undici's parser lets pass (RFC 9110 §5.5): a tab, and all but controls. */
+const VALUE = new Uint8Array(256).fill(1, 0x20);
+VALUE[0x09] = 1;
+VALUE[0x7f] = 0;
 
 export function createHeadFilter(): HeadFilter {
   let expecting = true;
@@ -109,8 +114,8 @@ function inOrder(bytes: Buffer, end: number): boolean {
     while (TOKEN[bytes[colon]!] === 1) colon++; // an index within the head, which ends in a line feed
     if (bytes[colon] !== 0x3a || colon === at) return false;
     let last = colon;
-    while (bytes[last] !== LF) last++;
-    if (bytes[last - 1] !== CR) return false;
+    while (VALUE[bytes[last]!] === 1) last++;
+    if (bytes[last] !== CR || bytes[++last] !== LF) return false;
     const length = colon - at;
     const initial = bytes[at]! | 0x20; // at < end
     if ((length === 14 && initial === 0x63) || (length === 17 && initial === 0x74)) {
@@ -140,11 +145,16 @@ function mended(bytes: Buffer, end: number): Buffer {
     const [, name, value] = /^([^\s:]+)[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line) ?? [];
     const before = fields.at(-1);
     // A folded line goes on with the one before (RFC 9112 §5.2).
-    if (/^[ \t]+\S/.test(line) && before) fields[fields.length - 1] = [before[0], `${before[1]} ${line.trim()}`];
-    else if (name !== undefined && value !== undefined && [...name].every((char) => TOKEN[char.charCodeAt(0)] === 1)) fields.push([name, value]);
+    if (/^[ \t]+\S/.test(line) && before) fields[fields.length - 1] = [before[0], `${before[1]} ${printable(line.trim())}`];
+    else if (name !== undefined && value !== undefined && [...name].every((char) => TOKEN[char.charCodeAt(0)] === 1)) fields.push([name, printable(value)]);
   }
   const head = [status, ...reframed(fields).map(([name, value]) => `${name}: ${value}`), "", ""].join("\r\n");
   return Buffer.concat([Buffer.from(head, "latin1"), bytes.subarray(end)]);
+}
+
+/** Controls as the URL parser would write them: browsers keep them in a value, undici's parser refuses the whole head. */
+function printable(value: string): string {
+  return value.replace(/[\x01-\x08\x0b-\x1f\x7f]/g, (char) => `%${Buffer.from(char, "latin1").toString("hex").toUpperCase()}`);
 }
 
 /** Equal lengths become one; a transfer coding goes before any length, and the connection is closed afterwards (RFC 9112 §6.3). */

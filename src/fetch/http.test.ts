@@ -95,6 +95,12 @@ test("300 and 304 are answers even with a Location", async () => {
   }
 });
 
+test("a control in a Location is written as the URL parser writes it", async () => {
+  const outcome = await visitOne(() => "HTTP/1.1 302 Found\r\nLocation: /a\x01b\r\nContent-Length: 0\r\n\r\n");
+  assert.ok(outcome.kind === "redirect");
+  assert.equal(outcome.location, "/a%01b");
+});
+
 test("of several Location lines the first is followed", async () => {
   const outcome = await visitOne(() => "HTTP/1.1 307 T\r\nLocation: /one\r\nLocation: /two\r\nContent-Length: 0\r\n\r\n");
   assert.ok(outcome.kind === "redirect");
@@ -146,6 +152,7 @@ test("an answer that ends inside its head, or never begins, is a reset", async (
 test("F016 F017 F018 heads that break the grammar are read as browsers read them, and the next page is well", async () => {
   const cases: readonly (readonly [string, string])[] = [
     ["no colon", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nthis line has no colon\r\nContent-Length: 5\r\n\r\nhello"],
+    ["controls in a value", "HTTP/1.1 200 OK\r\nX-Odd: a\x01b\x7f\x1b[0m\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nhello"],
     ["a name with blanks", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nmy header: x\r\nContent-Length: 5\r\n\r\nhello"],
     ["no name", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n: x\r\nContent-Length: 5\r\n\r\nhello"],
     ["blank before the colon", "HTTP/1.1 200 OK\r\nContent-Type : text/html\r\nContent-Length : 5\r\n\r\nhello"],
