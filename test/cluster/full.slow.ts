@@ -74,16 +74,17 @@ test("a crawl that was paused on a full store and is resumed once there is room 
   await at.goesOn();
 });
 
-test("a crawl that was paused while its store was away, and is to do what is queued, is not paused after that", options, async (t) => {
+test("a crawl that was paused on a full store, and is to do what is queued, is not paused after that", options, async (t) => {
   const at = await store(t);
   await using run = crawlIt(at);
+  const { done } = run;
   await at.goesOn();
   await at.fill();
   const paused = run.pause();
   await sleep(TRIES_MS);
   await at.empty();
   await Promise.all([paused, run.stop({ mode: "queue" })]);
-  await run.done;
+  await done;
   assert.equal(await at.control(), "finish");
 });
 
