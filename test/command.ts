@@ -21,7 +21,7 @@ export function run(command: string, args: readonly string[], cwd: string, env: 
       env: { ...process.env, PATH: path, NO_PROXY: "127.0.0.1,localhost", NODE_TEST_CONTEXT: undefined, ...env },
       stdio: ["ignore", "pipe", "pipe"],
       // A crawl that does not end must not take the whole run with it; its exit status is then null.
-      timeout: 60_000,
+      timeout: 150_000,
       killSignal: "SIGKILL",
     });
     let stdout = "";

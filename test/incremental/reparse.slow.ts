@@ -221,7 +221,7 @@ test("killed in the middle, it gives the same the next time, and until then the 
   const cwd = folder();
   await crawled(site, cwd, scraper(cwd, 1, TITLE));
   const before = readFileSync(join(cwd, "items.jsonl"), "utf8");
-  const slow = `const until = performance.now() + 15; while (performance.now() < until); item({ url, title: $("title").text() + "!" }, "thing");`;
+  const slow = `const until = performance.now() + 30; while (performance.now() < until); item({ url, title: $("title").text() + "!" }, "thing");`;
   scraper(cwd, 2, slow);
   const killed = await runCommand(["reparse", "-s", "s2.mjs", "--state", "state", "-o", "items.jsonl", "--parse-workers", "1"], cwd, () =>
     existsSync(join(cwd, ".reparse-items.jsonl")),

@@ -125,7 +125,7 @@ async function quiet(site: Served, ms = 1_500): Promise<number> {
 
 test("pause, resume, stop and cancel reach a worker elsewhere at once; what is deleted leaves no key", { skip: skipRedis, timeout: 120_000 }, async () => {
   // A second is what is promised; tests share their machine.
-  const SOON_MS = 3_000;
+  const SOON_MS = 10_000;
   await using site = await serve(tree(100_000));
   const service = await shared(folder(), "--workers", "0");
   const helper = worker();

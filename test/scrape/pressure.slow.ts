@@ -1,5 +1,7 @@
 /** Download and parse side by side: when parsing is the limit downloads wait, and never while a parse worker is free. */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { assemble } from "../../src/assemble.ts";
@@ -24,6 +26,10 @@ interface Pressure {
 }
 
 async function measure(scraper: string, concurrency: number): Promise<Pressure> {
+  const folder = mkdtempSync(join(tmpdir(), "skein-pressure-"));
+  // Parsing begins once the buffer has been full, and was named for it: that does not hang on how fast this machine downloads.
+  process.env["SKEIN_TEST_GO"] = join(folder, "go");
+  let gone = false;
   const shop = createShop({ seed: 2, products: PRODUCTS, perPage: 20, offers: PRODUCTS * 3, pages: "small" });
   await using served = await shop.serve({ latency: [1, 4] });
   const spec = parseSpec({
@@ -61,9 +67,15 @@ async function measure(scraper: string, concurrency: number): Promise<Pressure> 
     }
     void session.stats().then(({ bottleneck }) => {
       if (bottleneck === "parse") seen.named++;
+      if (gone || seen.named === 0 || seen.full === 0) return;
+      gone = true;
+      writeFileSync(join(folder, "go"), "");
     });
   }, 2);
-  const summary = await session.done.finally(() => clearInterval(sampler));
+  const summary = await session.done.finally(() => {
+    clearInterval(sampler);
+    rmSync(folder, { recursive: true });
+  });
   return { ...seen, items: summary.items, pages: summary.pages };
 }
 
