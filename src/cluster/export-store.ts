@@ -297,7 +297,7 @@ export function exportJob(input: JobExport): ExportRun {
   }
 
   async function run(): Promise<ExportSummary> {
-    const link = await connectStore(input.url, input.log, follow ? Infinity : undefined);
+    const link = await connectStore(input.url, input.log, follow ? Infinity : undefined, left.promise);
     try {
       const at = await findJob(link, job);
       const spec = specOf(at);

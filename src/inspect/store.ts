@@ -48,9 +48,9 @@ const LISTED = 100;
 /** A worker that has said nothing for so long counts no more. */
 export const SILENT_MS = 15_000;
 
-/** Rejects with CrawlError `store-unreachable`. `waitMs`: how long a store is waited for that goes away afterwards. */
-export function connectStore(url: string, log: Logger, waitMs: number = START_WITHIN_MS): Promise<Link> {
-  return connectRedis(url, { log, startWithinMs: START_WITHIN_MS, waitMs });
+/** Rejects with CrawlError `store-unreachable`. `waitMs`: how long a store is waited for that goes away afterwards; once `leaving` resolves, some seconds. */
+export function connectStore(url: string, log: Logger, waitMs: number = START_WITHIN_MS, leaving?: Promise<unknown>): Promise<Link> {
+  return connectRedis(url, { log, startWithinMs: START_WITHIN_MS, waitMs, leaving });
 }
 
 export const atWork = (workers: readonly WorkerView[], job: number): readonly WorkerView[] =>

@@ -8,7 +8,7 @@ import { spellCount } from "../../core/units.ts";
 import type { ExportKind } from "../../inspect/export.ts";
 import { reasonWords } from "../../rules/reasons.ts";
 import { type Console, createConsole } from "../console.ts";
-import { EXIT } from "../exit.ts";
+import { afterSignal, EXIT } from "../exit.ts";
 import type { Io, StopSignal } from "../io.ts";
 import { fileText } from "../job-words.ts";
 import type { Reading } from "../verb.ts";
@@ -111,7 +111,7 @@ export async function exportFromStore(wanted: Wanted, io: Io, load: () => Promis
     return EXIT[signal];
   } catch (error) {
     if (readerLeft(error)) return EXIT.ok;
-    throw error;
+    throw afterSignal(error, signals[0] ?? null, "nothing is lost, and the same command goes on");
   } finally {
     off();
     console.finish();

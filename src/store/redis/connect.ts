@@ -20,7 +20,7 @@ export interface ConnectOptions {
   /** A call that gets no answer for so long counts as lost; 15,000. */
   readonly answerWithinMs?: number;
   /** Resolves when the process is told to leave: from then on a store that does not answer is waited for some seconds only, and every call rejects after that. */
-  readonly leaving?: Promise<void> | undefined;
+  readonly leaving?: Promise<unknown> | undefined;
   readonly log: Logger;
   /** PEM of an authority that is trusted beside the usual ones. */
   readonly ca?: string;

@@ -14,7 +14,7 @@ export interface Patience {
 
 export interface PatienceInput {
   /** Resolves when the process is told to leave; absent: it is told in other ways. */
-  readonly leaving: Promise<void> | undefined;
+  readonly leaving: Promise<unknown> | undefined;
   /** Said once: the store is waited for, for so many seconds more. */
   readonly say: (seconds: number) => void;
   /** It was waited for long enough. */
