@@ -67,9 +67,8 @@ async function refuse(link: Link, { id, held }: FileOwner, { option, file }: Nam
   const writer = held ? await outboxOwner(link, id) : null;
   const isBeing = writer === null ? "" : `, is being written by skein ${writer.kind} (process ${writer.pid} on ${writer.host})`;
   const what = `${file} is a file of crawl ${id} (${seedsOf(other)}) in the store at ${link.address.shown}, which is unfinished${isBeing} and was started with other options: ${changed.join(", ")}`;
-  const drop = held ? "" : ", or --fresh to drop it and replace its files";
-  const ends = `skein export --store … --job ${id} --follow writes the rest of it to another file while skein work does it`;
-  const message = `${what}. Use the same ones to resume it, name another file${drop}; ${ends}`;
+  const ends = `, or --fresh to drop it and replace its files; skein export --store … --job ${id} --follow --drop -o OTHER ends it without them: what is still to come (skein work does it) goes to another file`;
+  const message = `${what}. ${held ? "Name another file, or stop that one first" : `Use the same ones to resume it, name another file${ends}`}`;
   throw new CrawlError("invalid-options", message, { problems: [{ option, message }] });
 }
 

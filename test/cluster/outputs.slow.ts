@@ -118,7 +118,7 @@ test("the file of an unfinished crawl is refused to a command with other options
     assert.ok(said.includes(`${where.at(-1)} is a file of crawl 1 (${at.site.origin})`), said);
     assert.match(said, /unfinished and was started with other options: .*--depth/);
     assert.match(said, /Use the same ones to resume it, name another file, or --fresh to drop it/);
-    assert.match(said, /skein export --store … --job 1 --follow/);
+    assert.match(said, /skein export --store … --job 1 --follow --drop -o OTHER ends it/);
     assert.equal(readFileSync(join(at.cwd, "pages.jsonl"), "utf8"), before);
   }
   assert.ok(!existsSync(join(at.cwd, "new.jsonl")));
@@ -136,6 +136,17 @@ test("the file of an unfinished crawl is refused to a command with other options
   assert.equal(at.lines("pages.jsonl"), 1);
 });
 
+test("an export that takes the unfinished crawl out of the store sets its files free", { skip: skipRedis }, async () => {
+  await using at = await world();
+  await at.interrupted();
+  const taken = await at.skein("export", "--job", "1", "--follow", "--drop", "-o", "rest.jsonl");
+  assert.equal(taken.code, 0, taken.said);
+  assert.deepEqual(await at.crawls(), []);
+  const anew = await at.skein("crawl", at.site.origin, "-d", "0", "-o", "pages.jsonl");
+  assert.equal(anew.code, 0, anew.said);
+  assert.equal(at.lines("pages.jsonl"), 1);
+});
+
 test("what is being written is refused with the process that writes it, and is not dropped by --fresh either", { skip: skipRedis }, async () => {
   await using at = await world();
   at.holdFrom(3);
@@ -144,7 +155,7 @@ test("what is being written is refused with the process that writes it, and is n
   const other = await at.skein("crawl", `${at.site.origin}/1`, "-o", "pages.jsonl");
   assert.equal(other.code, 2, other.said);
   assert.match(other.said, new RegExp(`is being written by skein crawl \\(process ${one.child.pid} on .* other options: seeds\\. `));
-  assert.doesNotMatch(other.said, /--fresh/);
+  assert.match(other.said, /Name another file, or stop that one first$/m);
   const fresh = await at.skein("crawl", `${at.site.origin}/1`, "-o", "pages.jsonl", "--fresh");
   assert.equal(fresh.code, 7, fresh.said);
   assert.match(fresh.said, new RegExp(`crawl 1 are being written by skein crawl \\(process ${one.child.pid} `));
