@@ -35,6 +35,8 @@ interface Stage {
   open(): void;
   /** A command, ended with the test. */
   start(args: readonly string[], cwd: string): Running;
+  /** Who holds the outputs of the first crawl. */
+  owner(): Promise<string | null>;
   away(how: Away): Promise<void>;
   back(how: Away): Promise<void>;
 }
@@ -62,11 +64,14 @@ async function stage(t: TestContext): Promise<Stage> {
     await proxy.close();
     await redis.stop();
   });
-  const setMemory = async (to: string): Promise<void> => {
+  /** One command on a connection of its own: the server may have been another one before. */
+  const command = async (...words: [string, ...string[]]): Promise<unknown> => {
     const link = await connectRedis(redis.url, { log: silentLog });
-    await link.command("CONFIG", "SET", "maxmemory", to);
+    const answer = await link.command(...words);
     await link.close();
+    return answer;
   };
+  const setMemory = async (to: string): Promise<void> => void (await command("CONFIG", "SET", "maxmemory", to));
   return {
     url: `redis://127.0.0.1:${proxy.port}`,
     origin: site.origin,
@@ -79,6 +84,10 @@ async function stage(t: TestContext): Promise<Stage> {
       const one = startCommand(args, cwd);
       started.push(one);
       return one;
+    },
+    async owner() {
+      const token = await command("GET", "{skein}:1:own");
+      return token === null ? null : String(token);
     },
     async away(how) {
       if (how === "frozen") redis.signal("SIGSTOP");
@@ -151,6 +160,18 @@ describe("told to leave while the store is away", { concurrency: true, skip: ski
     await at.away("frozen");
     at.open();
     await leaves(one, "SIGTERM", 143);
+  });
+
+  test("gone: who writes the outputs of a crawl whose creator died ends after the first signal", { timeout: 120_000 }, async (t) => {
+    const at = await stage(t);
+    const creator = crawlOf(at, folder());
+    await until("pages are in flight", () => at.held() >= 4, [creator]);
+    await creator.kill();
+    const writer = at.start(["export", "--store", at.url, "--job", "1", "--follow", "-o", "rest.jsonl"], folder());
+    const holds = async () => (await at.owner())?.startsWith("export|") === true;
+    await until("it has the outputs", holds, [writer]);
+    await at.away("gone");
+    await leaves(writer, "SIGTERM", 143);
   });
 
   test("a crawl that begins on a full store, and a worker that finds none, end after the first signal", { timeout: 120_000 }, async (t) => {
