@@ -27,6 +27,11 @@ test("a missing rule is said with the prefix, the user and what he needs", () =>
   assert.match(old, /the default user needs the keys ~\{shop\}/);
   assert.match(refusalWords("NOPERM No permissions to access a channel", login), /needs the channels &\{shop\}:\*/);
   assert.match(refusalWords("NOPERM User skein has no permissions to run the 'xadd' command", login), /the 'xadd' command\. .* needs that command/);
+  const at = "script: efd3b7d99c453e8dc4ce707c53054dd1734b571a, on @user_script:1.";
+  const within = wordOf(new Error(`ERR The user executing the script can't run this command or subcommand ${at}`));
+  assert.equal(within, "NOPERM this user can't run this command or subcommand");
+  const keyWithin = wordOf(new Error(`ERR The user executing the script can't access at least one of the keys mentioned in the command arguments ${at}`));
+  assert.match(refusalWords(keyWithin, login), /needs the keys ~\{shop\}/);
   assert.match(refusalWords("WRONGPASS invalid username-password pair", login), /^refused the login: WRONGPASS .*redis:\/\/USER:PASSWORD@HOST/);
   assert.match(refusalWords("DENIED Redis is running in protected mode", login), /^lets nobody in: DENIED/);
 });

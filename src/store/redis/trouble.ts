@@ -14,6 +14,10 @@ export const GIBBERISH = /^what answers there is not Redis/;
 const WHERE_LOGINS_STAND = "(they stand in the store's URL: redis://USER:PASSWORD@HOST, or :PASSWORD@ without a user; SKEIN_STORE keeps it out of sight)";
 /** Up to 6.2 what a command says within a script comes with the script's own words before it. */
 const WITHIN_SCRIPT = /^ERR Error running script .*?: -?(?=(?:OOM|MISCONF|NOREPLICAS|READONLY|NOPERM) )/;
+/** Redis 7.0 says so of a command within a script, where others say NOPERM. */
+const NOPERM_IN_SCRIPT = /^ERR The user executing the script (.*)$/s;
+/** Where in the script. */
+const PLACE_IN_SCRIPT = /\s*script: [0-9a-f]{40}, on @user_script:\d+\.\s*$/;
 const MUCH = 300;
 
 export const isReply = (error: unknown): error is Error => error instanceof Error && error.name === "ReplyError";
@@ -28,7 +32,8 @@ export function troubleOf(message: string): string {
 }
 
 export function wordOf(error: unknown): string {
-  return troubleOf((error instanceof Error ? error.message : String(error)).replace(WITHIN_SCRIPT, ""));
+  const text = error instanceof Error ? error.message : String(error);
+  return troubleOf(text.replace(WITHIN_SCRIPT, "").replace(PLACE_IN_SCRIPT, "").replace(NOPERM_IN_SCRIPT, "NOPERM this user $1"));
 }
 
 /** Of a word that REFUSED knows: which login is meant, and what it lacks. `tag`: what all keys begin with, `{skein}`. */
