@@ -24,7 +24,7 @@ interface Entry {
 const START: EpochMs = 1_767_225_600_000;
 /** Rounds of the event loop without a `soon` call after which the moment counts as done: promises are settled between two of them. */
 const QUIET_ROUNDS = 2;
-const PATIENCE_ROUNDS = 100;
+const PATIENCE_ROUNDS = 600;
 const PATIENCE_MS = 5;
 
 function before(a: Entry, b: Entry): boolean {

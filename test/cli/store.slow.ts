@@ -48,7 +48,7 @@ async function createAndDie(origin: string, store: string, cwd: string, arrivals
     if (writtenAt === Number.POSITIVE_INFINITY && sizeOf(join(cwd, FILES[0])) > 0) writtenAt = arrivals();
     return arrivals() > Math.max(40, writtenAt + 15);
   };
-  const { code } = await runCommand(crawlOf(origin, "--store", store, "--delay", "10ms", "-c", "4"), cwd, enough);
+  const { code } = await runCommand(crawlOf(origin, "--store", store, "--delay", "20ms", "-c", "4"), cwd, enough);
   assert.equal(code, null, "killed");
 }
 
