@@ -234,6 +234,13 @@ test("encodings in which ASCII bytes are not ASCII are read as text first", () =
   assert.deepEqual(links(late, { type: "text/html" }), ["/%E3%82%A2", "/y"]);
 });
 
+test("Korean pages: the syllables that Windows added to EUC-KR, in titles, paths and queries", () => {
+  const korean = Buffer.concat([Buffer.from("<title>"), Buffer.of(0x8c, 0x63, 0xb0, 0xa1), Buffer.from("</title><a href='/"), Buffer.of(0x94, 0xee)]);
+  const found = page(Buffer.concat([korean, Buffer.from("?q="), Buffer.of(0x8c, 0x63), Buffer.from("'>")]), { type: "text/html; charset=ks_c_5601-1987" });
+  assert.deepEqual([found.charset, found.title, found.links], ["euc-kr", "똠가", ["http://h/%EB%B7%81?q=%8Cc"]]);
+  assert.equal(decodeText(korean, "text/html; charset=euc-kr").text, "<title>똠가</title><a href='/뷁");
+});
+
 test("double-byte encodings are scanned as bytes: their second bytes are never markup", () => {
   const sjis = Buffer.concat([
     Buffer.from("<title>"),

@@ -68,9 +68,12 @@ const MAX_LOCS = 64;
 /** Longer texts are cut: too long for a URL. Characters. */
 const MAX_VALUE = 65_536;
 const MAX_NAMES = 500;
+/** Prefixes of one namespace that are told apart. */
+const MAX_PREFIXES = 32;
 /** Closing tags are matched with elements at most this far up. */
 const MAX_REPAIR = 16;
 
+const SITEMAP_NAMESPACE = /^https?:\/\/www\.(?:sitemaps\.org|google\.com)\/schemas\/sitemap\/0\.\d+\/?$/;
 const XHTML_LINK = /^[a-z0-9_.-]+:link$/;
 
 /** Attributes of a start tag, names as written, references resolved; of two with one name the first counts. */
@@ -81,6 +84,12 @@ export function readAttributes(raw: string): ReadonlyMap<string, string> {
     if (!found.has(name)) found.set(name, decodeXML(match[2] ?? match[3] ?? match[4] ?? "").trim());
   }
   return found;
+}
+
+/** What an attribute declares a namespace for: a prefix with its colon, "" for names without one; null: it declares none. */
+function declaredPrefix(attribute: string): string | null {
+  if (attribute === "xmlns") return "";
+  return attribute.startsWith("xmlns:") ? `${attribute.slice(6)}:` : null;
 }
 
 interface OpenElement {
@@ -142,16 +151,30 @@ export function createEntryReader(url: string, taker: EntryTaker): EntryReader {
     const declared = readAttributes(attributes);
     const prefix = name.slice(0, colon + 1);
     const namespace = declared.get(prefix === "" ? "xmlns" : `xmlns:${name.slice(0, colon)}`);
-    const same = [prefix];
-    for (const [attribute, uri] of declared) {
-      if (namespace === undefined || uri !== namespace) continue;
-      if (attribute === "xmlns") same.push("");
-      else if (attribute.startsWith("xmlns:")) same.push(`${attribute.slice(6)}:`);
-    }
-    prefixes = same;
+    const others = [...declared].filter(([, uri]) => namespace !== undefined && uri === namespace).flatMap(([attribute]) => declaredPrefix(attribute) ?? []);
+    prefixes = [prefix, ...others];
     rootNamespace = namespace;
     roles = new Map();
     noteBase(declared.get("xml:base"));
+  }
+
+  /** The role of an element that declares namespaces: a prefix that it gives the root's namespace counts from now on, another default takes the role away. */
+  function roleAmongNamespaces(name: string, attributes: string): Role {
+    const declared = readAttributes(attributes);
+    const more = [...declared].filter(([, uri]) => uri === rootNamespace).flatMap(([attribute]) => declaredPrefix(attribute) ?? []);
+    const fresh = more.filter((prefix) => !prefixes.includes(prefix));
+    if (fresh.length > 0) {
+      prefixes = [...prefixes, ...fresh].slice(0, MAX_PREFIXES);
+      roles = new Map();
+    }
+    const role = roleOf(name);
+    const own = declared.get("xmlns");
+    return name.includes(":") || own === undefined || own === rootNamespace || isMeant(own) ? role : "none";
+  }
+
+  /** An empty default is what some writers of XML leave behind; a root without a namespace may stand above entries that name the right one. */
+  function isMeant(namespace: string): boolean {
+    return namespace === "" || (rootNamespace === undefined && SITEMAP_NAMESPACE.test(namespace));
   }
 
   function noteBase(base: string | undefined): void {
@@ -246,10 +269,7 @@ export function createEntryReader(url: string, taker: EntryTaker): EntryReader {
       }
       let role = open.length === 0 ? "none" : roleOf(name);
       if (attributes !== "" && open.length > 0) {
-        if (kind !== "rss" && role !== "none" && role !== "alternate" && attributes.includes("xmlns")) {
-          const own = readAttributes(attributes).get("xmlns");
-          if (own !== undefined && own !== rootNamespace) role = "none";
-        }
+        if (kind !== "rss" && role !== "alternate" && attributes.includes("xmlns")) role = roleAmongNamespaces(name, attributes);
         if (kind === "atom" && attributes.includes("xml:base")) noteBase(readAttributes(attributes).get("xml:base"));
       }
       const parent = open.at(-1)?.role;

@@ -75,7 +75,7 @@ export function parseSitemapDate(text: string): EpochMs | null {
       offset: zoneMinutes(zone),
     });
   }
-  const rfc = RFC_822.exec(value);
+  const rfc = RFC_822.exec(value.replace(/\s*\([^()]*\)$/, "")); // a comment names the zone
   if (rfc === null) return null;
   const [, day, month = "", written = "", hour = "0", minute = "0", second = "0", zone] = rfc;
   const at = MONTHS.indexOf(month.toLowerCase());

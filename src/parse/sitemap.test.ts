@@ -140,6 +140,19 @@ test("entities of a DTD, external ones and includes are neither resolved nor ope
   assert.deepEqual(found.locs, ["http://h/&l9;", "http://h/ok"]);
 });
 
+test("namespaces declared on an entry: the root's under another name counts, an empty one too, a foreign one does not", () => {
+  const S = "http://www.sitemaps.org/schemas/sitemap/0.9";
+  const cases: [string, string[]][] = [
+    [`<s:urlset xmlns:s="${S}"><url xmlns="${S}"><loc>http://h/1</loc></url><s:url><s:loc>http://h/2</s:loc></s:url></s:urlset>`, ["http://h/1", "http://h/2"]],
+    [`<urlset xmlns="${S}"><p:url xmlns:p="${S}"><p:loc>http://h/1</p:loc></p:url></urlset>`, ["http://h/1"]],
+    [`<urlset xmlns="${S}"><url xmlns=""><loc>http://h/1</loc></url></urlset>`, ["http://h/1"]],
+    [`<urlset><url xmlns="${S}"><loc>http://h/1</loc></url></urlset>`, ["http://h/1"]],
+    [`<urlset xmlns="${S}"><url xmlns="http://other.example/"><loc>http://h/no</loc></url></urlset>`, []],
+    [`<urlset xmlns="${S}"><url><loc xmlns="http://other.example/">http://h/no</loc><loc>http://h/1</loc></url></urlset>`, ["http://h/1"]],
+  ];
+  for (const [body, locs] of cases) assert.deepEqual(read(body).locs, locs, body);
+});
+
 test("encodings: byte order marks, UTF-16 without one, Content-Type before declaration, declaration, UTF-8", () => {
   const declared = (encoding: string) => `<?xml version="1.0" encoding="${encoding}"?><urlset>${entries("http://h/é")}</urlset>`;
   const utf16 = Buffer.from(declared("utf-16"), "utf16le");
@@ -202,6 +215,7 @@ test("dates that exist in files: no zone, a blank for T, names of zones, days th
     ["2020-05-04T10:00:00+0530", "2020-05-04T04:30:00Z"],
     ["Mon, 4 May 2020 10:00 EST", "2020-05-04T15:00:00Z"],
     ["4 May 98 10:00:00 +0200", "1998-05-04T08:00:00Z"],
+    ["Mon, 4 May 2020 10:00:00 +0200 (CEST)", "2020-05-04T08:00:00Z"],
     ["2000-02-29", "2000-02-29T00:00:00Z"],
   ];
   for (const [text, iso] of good) assert.equal(parseSitemapDate(text), Date.parse(iso), text);

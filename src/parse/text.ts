@@ -1,5 +1,6 @@
 /** Byte spans of a page as strings: decoded by the page's encoding where they are not ASCII, character references resolved. The strings are copies: none keeps the page alive. */
 import { decodeHTML, decodeHTMLAttribute } from "entities/decode";
+import { decodeEucKr } from "../rules/korean.ts";
 import { isSpace } from "./scan.ts";
 
 /** Decodes spans of one document. */
@@ -14,18 +15,20 @@ export interface TextReader {
   text(start: number, end: number): string;
 }
 
-type Decoder = InstanceType<typeof TextDecoder>;
+interface Decoder {
+  decode(bytes: Uint8Array): string;
+}
 const decoders = new Map<string, Decoder>();
 
 /**
- * The platform's decoder (ICU). It lacks the extension characters of EUC-KR (windows-949) and the Hong Kong ones of Big5, which come out as U+FFFD;
- * all other encodings agree with the Encoding Standard. A byte order mark is kept, since spans never begin with one.
+ * The platform's decoder (ICU), and ours for EUC-KR. It lacks the Hong Kong characters of Big5, which come out as U+FFFD; all other encodings agree with the
+ * Encoding Standard. A byte order mark is kept, since spans never begin with one.
  * Throws RangeError for names that are no encoding.
  */
 export function decoderOf(encoding: string): Decoder {
   let decoder = decoders.get(encoding);
   if (decoder === undefined) {
-    decoder = new TextDecoder(encoding, { ignoreBOM: true });
+    decoder = encoding === "euc-kr" ? { decode: decodeEucKr } : new TextDecoder(encoding, { ignoreBOM: true });
     decoders.set(encoding, decoder);
   }
   return decoder;

@@ -1,5 +1,7 @@
 /** Encoders of the Encoding Standard's legacy encodings, built from the platform's decoders when first needed. Only for the queries of URLs. */
 
+import { eucKrIndex, eucKrPointer } from "./korean.ts";
+
 /** Calls `byte` for each byte of the encoded text and `unencodable` for each code point that the encoding lacks. */
 export type Encoder = (text: string, byte: (value: number) => void, unencodable: (codePoint: number) => void) => void;
 
@@ -27,7 +29,7 @@ export function createEncoder(encoding: string): Encoder | null {
     case "big5":
       return stateless(big5());
     case "euc-kr":
-      return stateless(lookupIn(twoByteTable("euc-kr", 0x81, 0xfe, 0x41, 0xfe)));
+      return stateless(lookupIn(koreanTable()));
     default:
       return singleByte(encoding);
   }
@@ -120,6 +122,18 @@ function japanese(table: ReadonlyMap<number, number>, kana: (codePoint: number) 
     if (codePoint >= 0xff61 && codePoint <= 0xff9f) return kana(codePoint);
     return table.get(codePoint === 0x2212 ? 0xff0d : codePoint);
   };
+}
+
+function koreanTable(): ReadonlyMap<number, number> {
+  const index = eucKrIndex();
+  const table = new Map<number, number>();
+  for (let lead = 0x81; lead <= 0xfe; lead++) {
+    for (let trail = 0x41; trail <= 0xfe; trail++) {
+      const unit = index[eucKrPointer(lead, trail)]!; // within the index
+      if (unit !== 0xfffd && !table.has(unit)) table.set(unit, (lead << 8) | trail);
+    }
+  }
+  return table;
 }
 
 function big5(): Lookup {
