@@ -2,6 +2,7 @@
  * Heads of answers as browsers read them: lines without a colon, bare line feeds, blanks and controls where none belong and two lengths are put right before undici's strict
  * parser sees them, and interim answers are left out. A head that is in order passes untouched, and so does what cannot be put right: that then fails there.
  */
+import { trimBlanks } from "../rules/field-value.ts";
 
 export interface HeadFilter {
   /** The next bytes are a head. */
@@ -145,7 +146,7 @@ function mended(bytes: Buffer, end: number): Buffer {
     const [, name, value] = /^([^\s:]+)[ \t]*:[ \t]*(.*?)[ \t]*$/.exec(line) ?? [];
     const before = fields.at(-1);
     // A folded line goes on with the one before (RFC 9112 §5.2).
-    if (/^[ \t]+\S/.test(line) && before) fields[fields.length - 1] = [before[0], `${before[1]} ${printable(line.trim())}`];
+    if (/^[ \t]+\S/.test(line) && before) fields[fields.length - 1] = [before[0], `${before[1]} ${printable(trimBlanks(line))}`];
     else if (name !== undefined && value !== undefined && [...name].every((char) => TOKEN[char.charCodeAt(0)] === 1)) fields.push([name, printable(value)]);
   }
   const head = [status, ...reframed(fields).map(([name, value]) => `${name}: ${value}`), "", ""].join("\r\n");

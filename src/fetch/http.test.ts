@@ -95,6 +95,12 @@ test("300 and 304 are answers even with a Location", async () => {
   }
 });
 
+test("F004 byte A0 at the end of a Location is half a letter, not a blank", async () => {
+  const outcome = await visitOne(() => "HTTP/1.1 302 Found\r\nLocation:  /voil\xc3\xa0 \t\r\nContent-Length: 0\r\n\r\n");
+  assert.ok(outcome.kind === "redirect");
+  assert.equal(outcome.location, "/voil\xc3\xa0");
+});
+
 test("a control in a Location is written as the URL parser writes it", async () => {
   const outcome = await visitOne(() => "HTTP/1.1 302 Found\r\nLocation: /a\x01b\r\nContent-Length: 0\r\n\r\n");
   assert.ok(outcome.kind === "redirect");

@@ -2,6 +2,7 @@
 import type { Cookie, HostAnswer, HostTuning } from "../core/frontier.ts";
 import type { ExchangeFacts, FetchedResponse, FetchOutcome } from "../core/outcome.ts";
 import type { ErrorCode } from "../core/records.ts";
+import { trimBlanks } from "../rules/field-value.ts";
 import { isPassingStatus, parseRetryAfter } from "../rules/retry.ts";
 import { type Decoded, decodeBody } from "./body.ts";
 import { FAILURES, type Failure } from "./errors.ts";
@@ -28,8 +29,8 @@ export function isRedirect(status: number): boolean {
 /** The Location to follow; of several lines the first. Null: none, or blank. */
 export function locationOf(raw: RawHeaders): string | null {
   const value = rawField(raw, "location");
-  const first = (typeof value === "string" ? value : value?.[0])?.trim();
-  return first ? first : null;
+  const first = trimBlanks((typeof value === "string" ? value : value?.[0]) ?? "");
+  return first === "" ? null : first;
 }
 
 /** As the server wrote it; several lines joined as one list, of which rules/media-type.ts picks. */

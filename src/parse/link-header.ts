@@ -1,4 +1,5 @@
 /** The Link header field (RFC 8288): its targets and relation types, in order. */
+import { trimBlanks } from "../rules/field-value.ts";
 
 export interface HeaderLink {
   /** As written between the angle brackets. */
@@ -21,7 +22,7 @@ export function parseLinkHeader(lines: readonly string[]): HeaderLink[] {
       // A link with another context (`anchor`) is not one of this page.
       if (rel !== null && !anchored)
         links.push({
-          href: line.slice(open + 1, close).trim(),
+          href: trimBlanks(line.slice(open + 1, close)),
           rels: rel
             .toLowerCase()
             .split(/[\t ]+/)

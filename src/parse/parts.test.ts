@@ -47,6 +47,7 @@ test("the short way to read character references equals the long one", () => {
 
 test("Link fields: several values and lines, quoted and bare parameters, several relations, other contexts, damage", () => {
   const read = (...lines: string[]): readonly (readonly [string, string])[] => parseLinkHeader(lines).map(({ href, rels }) => [href, rels.join(" ")]);
+  assert.deepEqual(read("< /voil\xc3\xa0 >; rel=next"), [["/voil\xc3\xa0", "next"]]);
   assert.deepEqual(read('<a>; rel=next, <b>;rel="prev x" ; title="x, <y>; z"', '< c > ; REL = "Canonical"'), [
     ["a", "next"],
     ["b", "prev x"],

@@ -38,6 +38,7 @@ test("name and value", () => {
   assert.deepEqual(pair("  a = b c ; Path=/"), ["a", "b c"]);
   assert.deepEqual(pair('a="x=y"; HttpOnly'), ["a", '"x=y"']);
   assert.deepEqual(pair("a="), ["a", ""]);
+  assert.deepEqual(pair("\xc3\xa0=\xc3\xa0\t; Path=/"), ["\xc3\xa0", "\xc3\xa0"], "UTF-8 as Latin-1");
   for (const bad of ["", "a", "=b", ";a=b", "a; b=c", "a=\x00b", "a=b\r\nX: y", `a=${"x".repeat(4_096)}`]) assert.equal(pair(bad), null, bad);
   assert.equal(set(`a=${"x".repeat(4_095)}`)?.value.length, 4_095);
 });

@@ -1,6 +1,7 @@
 /** Cookies by RFC 6265: reading Set-Cookie, keeping a jar in bounds, writing Cookie. A jar is plain data; where it lies is the store's affair. cookie-file.ts reads files. */
 import type { EpochMs } from "../core/clock.ts";
 import type { Cookie } from "../core/frontier.ts";
+import { trimBlanks } from "./field-value.ts";
 import { parseCookieDate } from "./http-date.ts";
 
 /** Bytes of name and value together. */
@@ -57,7 +58,7 @@ interface Attributes {
 
 function splitPair(text: string): readonly [name: string, value: string] {
   const equals = text.indexOf("=");
-  return equals < 0 ? [text.trim(), ""] : [text.slice(0, equals).trim(), text.slice(equals + 1).trim()];
+  return equals < 0 ? [trimBlanks(text), ""] : [trimBlanks(text.slice(0, equals)), trimBlanks(text.slice(equals + 1))];
 }
 
 /** RFC 6265 §5.2: of several attributes of one name the last counts, Max-Age before Expires. */
