@@ -89,7 +89,7 @@ test("a store of a newer layout is refused with both versions; one without a wor
   const written = sent.filter((line) => /^(?:SET|BGREWRITEAOF)/.test(line));
   assert.deepEqual(written, []);
   await link.script("create", ["{skein}"], [""]);
-  const mark = sent.findIndex((line) => line === `SET {skein}:version ${STORE_VERSION} NX`);
+  const mark = sent.indexOf(`SET {skein}:version ${STORE_VERSION} NX`);
   assert.ok(mark > 0 && mark < sent.findLastIndex((line) => line.startsWith("EVALSHA")), sent.join("\n"));
 });
 
@@ -196,4 +196,21 @@ test("a store that does not answer is told of with the option that names it and 
       /did not answer within \d+ s: connect ECONNREFUSED \S+\. Nothing listens there: start Redis; or name another store with --store \(or SKEIN_STORE\)$/,
     ),
   );
+});
+
+test("a Redis that turns everybody away before it is asked anything is told of in its own words", async (t) => {
+  for (const [word, pattern] of [
+    ["DENIED Redis is running in protected mode because protected mode is enabled", /lets nobody in: DENIED Redis is running in protected mode/],
+    ["ERR max number of clients reached", /did not let this process in: ERR max number of clients reached\. Raise maxclients there; or name another store/],
+  ] as const) {
+    const server = createServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.end(`-${word}\r\n`);
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    t.after(() => server.close());
+    const address = server.address();
+    assert.ok(typeof address === "object" && address !== null);
+    await assert.rejects(connectRedis(`redis://127.0.0.1:${address.port}`, { log: silentLog, startWithinMs: 1_500 }), unreachable(pattern));
+  }
 });

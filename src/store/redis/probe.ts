@@ -2,6 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { RedisAddress } from "./address.ts";
+import { adviceFor, PASSING, troubleOf } from "./trouble.ts";
 
 /** Why there is no connection. `final`: waiting does not help. */
 export interface Diagnosis {
@@ -11,6 +12,7 @@ export interface Diagnosis {
 }
 
 const WITHIN_MS = 1_000;
+const LISTEN_FIRST_MS = 30;
 const PING = ["PING"] as const;
 
 interface Node {
@@ -36,15 +38,18 @@ function ask({ host, port }: Node, tls: boolean, words: readonly string[]): Prom
     const socket: Socket = tls ? connectTls({ host, port, rejectUnauthorized: false }) : connect({ host, port });
     let secured = false;
     let said = "";
+    let speaking: NodeJS.Timeout | undefined;
     const done = (failed: string | null): void => {
       clearTimeout(timer);
+      clearTimeout(speaking);
       socket.destroy();
       resolve({ said, secured, failed });
     };
     const timer = setTimeout(() => done("ETIMEDOUT"), WITHIN_MS);
     socket.once(tls ? "secureConnect" : "connect", () => {
       secured = tls;
-      socket.write(packed(words));
+      // Who turns everybody away says so first and closes; a write would lose it.
+      speaking = setTimeout(() => socket.write(packed(words)), LISTEN_FIRST_MS);
     });
     socket.on("data", (bytes) => {
       said += bytes.toString("latin1");
@@ -65,8 +70,17 @@ const notRedis = ({ said }: Answer): string => {
 const speaks = (what: string, right: string, wrong: string): string =>
   `cannot be used: what answers there ${what}. Write ${right} in place of ${wrong} (--store, SKEIN_STORE), or name another port`;
 
+/** A Redis that closes a connection before it is asked anything. */
+function turnedAway({ said }: Answer): Diagnosis | null {
+  const word = /^-([^\r\n]+)/.exec(said)?.[1] ?? "";
+  if (word.startsWith("DENIED")) return { final: true, text: `lets nobody in: ${troubleOf(word)}` };
+  return PASSING.test(word) ? { final: false, text: `did not let this process in: ${word}. ${adviceFor(word)}` } : null;
+}
+
 async function ofServer(node: Node, tls: boolean): Promise<Diagnosis | null> {
   const plain = await ask(node, false, PING);
+  const away = turnedAway(plain);
+  if (away !== null) return away;
   if (isRedis(plain)) return tls ? { final: true, text: speaks("is Redis without TLS", "redis://", "rediss://") } : null;
   if (plain.said !== "" && !isTlsRecord(plain)) return { final: true, text: notRedis(plain) };
   const secured = await ask(node, true, PING);
