@@ -13,7 +13,7 @@ import { html, serve } from "../crawl/served.ts";
 import { type Running, startCommand, until } from "./processes.ts";
 
 /** Ten seconds of waiting, and what a busy machine needs beside. */
-const MOST_MS = 28_000;
+const MOST_MS = 40_000;
 /** Longer than nobody would wait who does not mean to. */
 const WAITS_MS = 3_000;
 const PAGES = 40;
@@ -117,12 +117,12 @@ async function leaves(one: Running, signal: "SIGINT" | "SIGTERM", status: number
 }
 
 const crawlOf = ({ url, origin, start }: Stage, cwd: string, ...more: string[]): Running =>
-  start(["crawl", `${origin}/0`, "--store", url, "-c", "4", "--per-host", "8", "-o", "pages.jsonl", ...more], cwd);
+  start(["crawl", `${origin}/0`, "--store", url, "-c", "4", "--per-host", "8", "--delay", "0", "-o", "pages.jsonl", ...more], cwd);
 
 /** Waiting is most of it. */
 describe("told to leave while the store is away", { concurrency: true, skip: skipRedis }, () => {
   for (const how of AWAY) {
-    test(`${how}: crawl and worker end after the first signal, and the same command goes on`, { timeout: 170_000 }, async (t) => {
+    test(`${how}: crawl and worker end after the first signal, and the same command goes on`, { timeout: 240_000 }, async (t) => {
       const at = await stage(t);
       const cwd = folder();
       const creator = crawlOf(at, cwd);
@@ -153,7 +153,7 @@ describe("told to leave while the store is away", { concurrency: true, skip: ski
     });
   }
 
-  test("frozen: a crawl in threads, with a cache there, ends after the first signal", { timeout: 120_000 }, async (t) => {
+  test("frozen: a crawl in threads, with a cache there, ends after the first signal", { timeout: 240_000 }, async (t) => {
     const at = await stage(t);
     const one = crawlOf(at, folder(), "--threads", "2", "--cache", "30d");
     await until("pages are in flight", () => at.held() >= 4, [one]);
@@ -162,7 +162,7 @@ describe("told to leave while the store is away", { concurrency: true, skip: ski
     await leaves(one, "SIGTERM", 143);
   });
 
-  test("gone: who writes the outputs of a crawl whose creator died ends after the first signal", { timeout: 120_000 }, async (t) => {
+  test("gone: who writes the outputs of a crawl whose creator died ends after the first signal", { timeout: 240_000 }, async (t) => {
     const at = await stage(t);
     const creator = crawlOf(at, folder());
     await until("pages are in flight", () => at.held() >= 4, [creator]);
@@ -174,7 +174,7 @@ describe("told to leave while the store is away", { concurrency: true, skip: ski
     await leaves(writer, "SIGTERM", 143);
   });
 
-  test("a crawl that begins on a full store, and a worker that finds none, end after the first signal", { timeout: 120_000 }, async (t) => {
+  test("a crawl that begins on a full store, and a worker that finds none, end after the first signal", { timeout: 240_000 }, async (t) => {
     const at = await stage(t);
     await at.away("full");
     const one = crawlOf(at, folder());
@@ -186,7 +186,7 @@ describe("told to leave while the store is away", { concurrency: true, skip: ski
     await leaves(helper, "SIGTERM", 143);
   });
 
-  test("a store that has room again while it is waited for is told of the end: nothing is left behind", { timeout: 120_000 }, async (t) => {
+  test("a store that has room again while it is waited for is told of the end: nothing is left behind", { timeout: 240_000 }, async (t) => {
     const at = await stage(t);
     const one = crawlOf(at, folder());
     await until("pages are in flight", () => at.held() >= 4, [one]);
