@@ -4,9 +4,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { delimiter, dirname, join } from "node:path";
 import { test } from "node:test";
+import { freePort } from "../src/testing/free-port.ts";
 import { lines, root, run, temporaryFolder } from "./command.ts";
 import { type DemoSite, openDemoSite } from "./demo-site.ts";
 
@@ -77,16 +77,6 @@ function masked(text: string, { site, port }: Place): string {
     .replaceAll(/ {2,}/g, " ");
 }
 
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port is free");
-  return String(address.port);
-}
-
 /** Resolves once it has said its first line. */
 async function startServer(code: string, folder: string): Promise<AsyncDisposable> {
   const path = [dirname(process.execPath), process.env.PATH ?? ""].join(delimiter);
@@ -126,7 +116,7 @@ export function testDocument(file: string): void {
   test(`${file}: ${count} code blocks run and give something`, async () => {
     await using temporary = await temporaryFolder();
     await using site = await openDemoSite();
-    const place = { folder: temporary.path, site, port: await freePort() };
+    const place = { folder: temporary.path, site, port: String(await freePort()) };
     await mkdir(join(place.folder, "node_modules"));
     await symlink(root, join(place.folder, "node_modules/skein"), "dir");
     await symlink(join(root, "node_modules/zod"), join(place.folder, "node_modules/zod"), "dir");

@@ -125,7 +125,7 @@ async function startService(command: readonly string[], env: Env = {}): Promise<
   const port = await freePort();
   const service = start(command, { PORT: String(port), ...env });
   await service.says(new RegExp(`serves on http://0\\.0\\.0\\.0:${port}\\b`));
-  return { ...service, port, ask: (path, init) => fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(20_000), ...init }) };
+  return { ...service, port, ask: (path, init) => fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(60_000), ...init }) };
 }
 
 const startWorker = async (): Promise<Container> => {

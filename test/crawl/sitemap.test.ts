@@ -77,18 +77,25 @@ test("a sitemap does not use up the page limit, and its pages are exact under it
   const image = (i: number) => `<image:image><image:loc>${server.origin}/i${i}.png</image:loc></image:image>`.repeat(4);
   const entries = Array.from({ length: 50_000 }, (_, i) => `<url><loc>${server.origin}/p${i}</loc>${image(i)}</url>`);
   map = `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1">${entries.join("")}</urlset>`;
+  // What this thread has computed, ms: that it waits for its turn on a busy machine is no fault of the reader.
+  const computed = (): number => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1_000;
+  };
+  const begun = computed();
   let worst = 0;
-  let last = performance.now();
+  let last = begun;
   const pulse = setInterval(() => {
-    worst = Math.max(worst, performance.now() - last);
-    last = performance.now();
+    worst = Math.max(worst, computed() - last);
+    last = computed();
   }, 5);
   const pages = await pagesOf(server, { sitemaps: [`${server.origin}/big.xml`], limits: { pages: 10 }, robots: false });
   clearInterval(pulse);
   assert.equal(pages.length, 10);
   assert.equal(server.targets().length, 11);
-  // Reading the file in one go would take as long as reading it does; in pieces no turn comes near that, also on a busy machine.
-  assert.ok(worst < 2_000, `the loop stood still for ${worst} ms`);
+  // Reading the file in one go would be most of it; in pieces no turn comes near that.
+  const whole = computed() - begun;
+  assert.ok(worst < whole / 5, `the loop stood still for ${worst} of ${whole} ms`);
 });
 
 test("pages a sitemap lists have the depth of seeds, pass the patterns, and are skipped with a reason", async () => {

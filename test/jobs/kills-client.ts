@@ -1,7 +1,6 @@
 /** A client that outlives its service: asks again until there is an answer, and uploads in pieces; for tests only. */
 import assert from "node:assert/strict";
 import { type Agent, request } from "node:http";
-import { createServer } from "node:net";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
@@ -25,15 +24,6 @@ export interface Asking {
 }
 
 export const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const bound = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  assert.ok(typeof bound === "object" && bound !== null);
-  return bound.port;
-}
 
 /** One request; rejects when the connection breaks. */
 function once(port: number, path: string, { method = "GET", body, headers = {} }: Asking, agent: Agent): Promise<Answered> {

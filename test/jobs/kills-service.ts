@@ -7,10 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ENDED_STATES, type JobState } from "../../src/core/jobs.ts";
 import { seededRandom } from "../../src/testing/clock.ts";
+import { freePort } from "../../src/testing/free-port.ts";
 import { root } from "../command.ts";
 import { serve } from "../crawl/served.ts";
 import { jobsSite } from "./kills.ts";
-import { type Answered, type Asking, type Client, clientOf, freePort, PATIENCE_MS, pause } from "./kills-client.ts";
+import { type Answered, type Asking, type Client, clientOf, PATIENCE_MS, pause } from "./kills-client.ts";
 
 type Json = ReturnType<typeof JSON.parse>;
 

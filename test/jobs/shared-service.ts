@@ -36,7 +36,7 @@ export async function startService(args: readonly string[], cwd: string): Promis
     assert.ok(!process.over, process.stderr());
     return /serves on (http:\/\/[\d.:]+)/.exec(process.stderr())?.[1] ?? null;
   }, "the service");
-  const ask = (path: string, init?: RequestInit) => fetch(url + path, { signal: AbortSignal.timeout(20_000), ...init });
+  const ask = (path: string, init?: RequestInit) => fetch(url + path, { signal: AbortSignal.timeout(60_000), ...init });
   async function json(path: string, init?: RequestInit): Promise<Json> {
     const response = await ask(path, init);
     const text = await response.text();

@@ -13,7 +13,7 @@ after(async () => redis?.stop());
 
 const onStore = (): Promise<Bench> => bench({ store: { url: redis?.url ?? "", looksOn: false } });
 const SLOW = { perHost: { concurrency: 2 } };
-const options = { skip: skipRedis, timeout: 120_000 };
+const options = { skip: skipRedis, timeout: 160_000 };
 
 test("a paused job stays so over a restart, takes more URLs meanwhile, and has each page once when it has gone on", options, async () => {
   await using site = await fakeSite({ ...ENDLESS, "/more": "<a href=/deeper>d</a>", "/deeper": "x" });

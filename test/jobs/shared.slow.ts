@@ -64,7 +64,7 @@ async function checkEqual(pages: number, wild: (site: Served, cwd: string, gate:
   await gone(service.process);
 }
 
-test("a job that only workers elsewhere work on ends as on the embedded store, record for record", { skip: skipRedis, timeout: 120_000 }, async () => {
+test("a job that only workers elsewhere work on ends as on the embedded store, record for record", { skip: skipRedis, timeout: 160_000 }, async () => {
   await checkEqual(120, async (site, cwd, gate) => {
     const service = await shared(cwd, "--workers", "0");
     const helpers = [worker(), worker()];
@@ -83,7 +83,7 @@ test("a job that only workers elsewhere work on ends as on the embedded store, r
   });
 });
 
-test("a service that is killed and started again goes on with what workers did meanwhile", { skip: skipRedis, timeout: 120_000 }, async () => {
+test("a service that is killed and started again goes on with what workers did meanwhile", { skip: skipRedis, timeout: 160_000 }, async () => {
   await checkEqual(150, async (site, cwd) => {
     const first = await shared(cwd);
     const helper = worker();
@@ -100,7 +100,7 @@ test("a service that is killed and started again goes on with what workers did m
   });
 });
 
-test("what a worker held that is killed is done by others", { skip: skipRedis, timeout: 120_000 }, async () => {
+test("what a worker held that is killed is done by others", { skip: skipRedis, timeout: 160_000 }, async () => {
   await checkEqual(100, async (site, cwd, gate) => {
     const service = await shared(cwd, "--workers", "0");
     const [victim, other] = [worker(), worker()];
@@ -123,7 +123,7 @@ async function quiet(site: Served, ms = 1_500): Promise<number> {
   }, "silence");
 }
 
-test("pause, resume, stop and cancel reach a worker elsewhere at once; what is deleted leaves no key", { skip: skipRedis, timeout: 120_000 }, async () => {
+test("pause, resume, stop and cancel reach a worker elsewhere at once; what is deleted leaves no key", { skip: skipRedis, timeout: 160_000 }, async () => {
   // A second is what is promised; tests share their machine.
   const SOON_MS = 10_000;
   await using site = await serve(tree(100_000));
@@ -177,7 +177,7 @@ test("pause, resume, stop and cancel reach a worker elsewhere at once; what is d
   await gone(helper, service.process);
 });
 
-test("while the store is away the service says so, answers what it can, and goes on when it is back", { skip: skipRedis, timeout: 120_000 }, async () => {
+test("while the store is away the service says so, answers what it can, and goes on when it is back", { skip: skipRedis, timeout: 160_000 }, async () => {
   await checkEqual(150, async (site, cwd) => {
     const service = await shared(cwd);
     const helper = worker();

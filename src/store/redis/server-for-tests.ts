@@ -2,9 +2,11 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../../testing/free-port.ts";
+
+export { freePort };
 
 export interface TestServer {
   readonly port: number;
@@ -35,15 +37,6 @@ export const skipRedis: string | false = (() => {
   if ((process.env.SKEIN_REQUIRE ?? "").split(",").includes("redis-server")) throw new Error(`${SERVER} is not on PATH, and SKEIN_REQUIRE asks for it`);
   return `${SERVER} is not on PATH`;
 })();
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
 
 /** `sentinel`: lines of its file, for a sentinel in place of a server. */
 export async function startServer(more: readonly string[] = [], port?: number, sentinel?: readonly string[]): Promise<TestServer> {
