@@ -38,11 +38,11 @@ export interface CreatedWithFiles {
 export interface Crawls {
   /** `info`: the spec and what else belongs to the crawl, as text by name (not `created`). */
   create(info: Readonly<Record<string, string>>): Promise<number>;
-  /** Workers see it once `hold` has been called. Nothing is created when another crawl owns one of the files. */
+  /** Nothing is created when another crawl owns one of the files. */
   createWithFiles(crawl: CreatedWithFiles): Promise<{ readonly id: number } | { readonly owner: FileOwner }>;
   /** Whose the first file is that an unfinished crawl owns; null: none is. */
   ownerOf(files: readonly string[]): Promise<FileOwner | null>;
-  /** By who holds its outbox: it goes on (it is not `finished`), owns the files, and is seen by workers. Else whose a file is, or `gone`: it was dropped or deleted. */
+  /** By who holds its outbox: it goes on (it is not `finished`) and owns the files. Else whose a file is, or `gone`: it was dropped or deleted. */
   hold(id: number, files: readonly string[]): Promise<FileOwner | "held" | "gone">;
   /** Null: there is none (any more). */
   get(id: number): Promise<StoredCrawl | null>;
@@ -154,11 +154,11 @@ export function createCrawls(link: Link): Crawls {
 
   return {
     async create(info) {
-      const [id] = (await link.script("create", [tag], ["", "", "", "0", ...Object.entries(info).flat()])) as number[]; // create.lua
+      const [id] = (await link.script("create", [tag], ["", "", "0", ...Object.entries(info).flat()])) as number[]; // create.lua
       return Number(id);
     },
     async createWithFiles({ info, files: names, drops }) {
-      const args = ["", "1", drops ? "1" : "", String(names.length), ...names, ...Object.entries(info).flat()];
+      const args = ["", drops ? "1" : "", String(names.length), ...names, ...Object.entries(info).flat()];
       const [id = 0, ...more] = (await link.script("create", [tag], args)) as number[]; // create.lua
       if (id === 0) return { owner: owned(more[0], more[1], more[2]) };
       for (const dropped of more) await stop(dropped);

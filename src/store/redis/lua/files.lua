@@ -1,5 +1,5 @@
 -- files: ARGV 1 what (owner, hold, release), 2 crawl, then files. `owner`: answers the first file of an unfinished crawl, and that crawl; `hold`: the crawl, whose
--- outputs are its caller's, has the files from now on and is live, or the same answer of another crawl's, or -1: it was dropped or is gone; `release`: it has none.
+-- outputs are its caller's, has the files from now on and is not finished, or the same answer of another crawl's, or -1: it was dropped or is gone; `release`: it has none.
 local what, id = ARGV[1], ARGV[2]
 local J = T .. ':' .. id
 if what == 'release' then
@@ -20,6 +20,5 @@ end
 if what == 'hold' then
   for i = 3, #ARGV do claimFile(id, ARGV[i]) end
   call('HDEL', J .. ':info', 'finished')
-  if call('HGET', J .. ':m', 'over') ~= '1' then call('ZADD', T .. ':jobs', id, id) end
 end
 return { 0 }
