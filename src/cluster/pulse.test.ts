@@ -17,7 +17,7 @@ function fakeLink() {
     async command(name, ...args) {
       commands.push(name);
       if (name === "SET") beats.push(JSON.parse(String(args[1])));
-      return null;
+      return name === "SMEMBERS" ? [] : null;
     },
   };
   return { link: link as Link, beats, commands }; // nothing else of it is called
