@@ -1,5 +1,6 @@
 /** A test server on one or many loopback addresses that answers from a function and keeps the log by which politeness is judged. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface Arrival {
@@ -24,6 +25,25 @@ export interface Served extends AsyncDisposable {
 
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
+/** One port of all addresses; what is free at the first may be another's at the next. */
+async function listenAll(listener: RequestListener, addresses: readonly string[]): Promise<readonly Server[]> {
+  for (let tries = 1; ; tries++) {
+    const servers: Server[] = [];
+    try {
+      for (const address of addresses) {
+        const server = createServer(listener);
+        const port = (servers[0]?.address() as AddressInfo | undefined)?.port ?? 0; // as below
+        await once(server.listen(port, address), "listening");
+        servers.push(server);
+      }
+      return servers;
+    } catch (error) {
+      for (const server of servers) server.close();
+      if (tries === 10) throw error;
+    }
+  }
+}
+
 export async function serve(answer: Answer, addresses: readonly string[] = ["127.0.0.1"]): Promise<Served> {
   const arrivals: Arrival[] = [];
   const open = new Map<string, number>();
@@ -35,17 +55,8 @@ export async function serve(answer: Answer, addresses: readonly string[] = ["127
     response.on("close", () => open.set(host, (open.get(host) ?? 1) - 1));
     void answer(request, response);
   };
-  const servers: Server[] = [];
-  let port = 0;
-  for (const address of addresses) {
-    const server = createServer(listener);
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(port, address, resolve);
-    });
-    port = (server.address() as AddressInfo).port; // a listening TCP server has one
-    servers.push(server);
-  }
+  const servers = await listenAll(listener, addresses);
+  const { port } = servers[0]!.address() as AddressInfo; // of one address at least; a listening TCP server has one
   return {
     port,
     origin: `http://127.0.0.1:${port}`,
