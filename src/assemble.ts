@@ -178,8 +178,8 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
         const folder = options.rescueTo;
         if (folder === undefined || end.reason !== "interrupted" || end.left === 0) return null;
         const { rescue } = await import("./durable.ts");
-        const states = hooks.checkpoint?.(true) ?? new Map();
-        return rescue(frontier, { folder, spec: stored, startedAt, elapsedMs: end.elapsedMs, sinks: states, seeds: identity.movedSeeds });
+        const kept = { keptAt: clock.epoch(), elapsedMs: end.elapsedMs, sinks: hooks.checkpoint?.(true) ?? new Map(), seeds: identity.movedSeeds };
+        return rescue(frontier, { folder, spec: stored, startedAt, ...kept });
       },
     };
   }

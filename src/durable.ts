@@ -244,6 +244,7 @@ export async function rescue(
     folder: string;
     spec: CrawlSpec;
     startedAt: number;
+    keptAt: number;
     elapsedMs: number;
     sinks: ReadonlyMap<string, SinkState>;
     seeds: readonly string[];
@@ -252,7 +253,7 @@ export async function rescue(
   const name = randomUUID().slice(0, 8);
   const dir = `${run.folder}/${name}`;
   const { done } = await frontier.counts();
-  const began: BeganInMemory = { keptAt: run.startedAt + run.elapsedMs, settled: done };
+  const began: BeganInMemory = { keptAt: run.keptAt, settled: done };
   try {
     saveFrontier(frontier, {
       ...run,

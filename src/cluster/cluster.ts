@@ -142,7 +142,7 @@ async function openOn(link: Link, input: SharedInput, { hooks, use, undo }: Open
 
   return {
     frontier: {
-      ...frontier,
+      ...time.heeding(frontier),
       seed: frontier.seed,
       async [Symbol.asyncDispose]() {
         time.close();

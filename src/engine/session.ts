@@ -22,6 +22,7 @@ import { CONTROL, type Loop, type LoopView, startLoop } from "./run.ts";
 import { bottleneckOf, foldTally } from "./stats.ts";
 import { createValues, type LeftPage, type Values } from "./values.ts";
 import { tellMissed } from "./visits.ts";
+import { createWorkTime } from "./work-time.ts";
 
 export interface Session {
   readonly done: Promise<Summary>;
@@ -43,7 +44,8 @@ const NO_READERS: Readers = { pages: () => null, items: () => null };
 
 export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = NO_READERS): Session {
   const { clock, spec } = parts;
-  const startedAt = clock.now();
+  const time = createWorkTime(clock, spec.limits.time, () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
+  const { elapsedMs } = time;
   const cpuAtStart = performance.eventLoopUtilization();
   let frontier: Frontier | null = null;
   let fetcher: Fetcher | null = null;
@@ -65,7 +67,6 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   let lastCounts: FrontierCounts | null = null;
   const seen = { seeds: 0, bytes: 0, failed: 0, items: 0, leftOver: new Map<string, number>() };
   let sinks: readonly Sink[] = [];
-  let elapsedBeforeMs = 0;
 
   /** Everything that was written, once. */
   function note({ page, items }: Output): void {
@@ -77,11 +78,6 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
 
   function reached(): FinishReason | null {
     return ending === null ? limitReached(spec.limits, seen, elapsedMs()) : null;
-  }
-
-  /** Of the run, over all its resumes. */
-  function elapsedMs(): number {
-    return elapsedBeforeMs + (finishedAt ?? clock.now()) - startedAt;
   }
 
   /** Nothing is stopped: what is held is finished, or with `now` handed back. */
@@ -108,6 +104,8 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     // What is interrupted while it does what is queued is to be gone on with.
     const first = reason === "interrupted" && ending?.mode === "queue" ? null : ending;
     ending = { mode, reason: first?.reason ?? reason, detail: first?.detail ?? detail };
+    // It lifts a pause.
+    time.go();
     halted.set();
     parts.onEvent({ kind: "stopping", mode, reason, detail });
     await (mode === "queue" ? tellStore() : loop?.stop(mode));
@@ -207,7 +205,6 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   }
 
   async function run(): Promise<Summary> {
-    let timer: { cancel(): void } | null = null;
     let watch: { cancel(): void } | null = null;
     let failure: { readonly error: unknown } | null = null;
     try {
@@ -230,7 +227,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       });
       const store = opened.frontier;
       frontier = store;
-      elapsedBeforeMs = opened.elapsedBeforeMs;
+      time.start(opened.elapsedBeforeMs);
       goesOn = opened.goesOn === true;
       if (goesOn && leaving !== null) leave(leaving);
       const gives = scraping === null || scraping.kind === "links" ? "pages" : "items";
@@ -266,8 +263,6 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       });
       if (goesOn && leaving !== null) leave("now");
       ready.set();
-      if (spec.limits.time !== null)
-        timer = clock.after(Math.max(0, spec.limits.time - elapsedBeforeMs), () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
       const work = Promise.all([
         loop.done.finally(() => {
           halted.set();
@@ -281,6 +276,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       await (opened.broken === undefined ? work : Promise.race([work, opened.broken]));
       lastCounts = await store.counts();
       finishedAt = clock.now();
+      time.end();
       const reason = finishReason(lastCounts);
       const left = lastCounts.queued + lastCounts.delayed;
       const over = reason !== "interrupted" && reason !== "cancelled";
@@ -311,10 +307,10 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     } finally {
       ready.set();
       halted.set();
-      timer?.cancel();
       watch?.cancel();
       await scraping?.[Symbol.asyncDispose]();
       finishedAt ??= clock.now();
+      time.end();
       await closeAll(failure);
     }
   }
@@ -351,11 +347,13 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       // A pause must not hold up a stop.
       if (ending !== null) return;
       paused = true;
+      time.hold();
       await tellStore();
     },
     async resume() {
       // `run` would undo a drain; what is queued must still be done after a stop of mode queue, which the store keeps over a pause.
       paused = false;
+      time.go();
       if (ending === null || ending.mode === "queue") await tellStore();
       loop?.wake();
     },

@@ -23,6 +23,10 @@ test("time of work: before anything is noted it counts since its creator came, a
   assert.equal(elapsedOf(crawlOf("serve", null), 190_000, [worker("serve", 4_000)]), 5_000);
 });
 
+test("time of work: what a pause takes is no part of it, and nothing is noted meanwhile", () => {
+  assert.equal(elapsedOf(crawlOf("serve", 10_000), 190_000, [worker("serve", 500_000)]), 15_000, "at most what is noted next");
+});
+
 test("time of work: without its creator, what was noted, else until it ended or was last worked on", () => {
   assert.equal(elapsedOf(crawlOf("serve", 25_000), 190_000, [worker("work", 4_000)]), 25_000);
   assert.equal(elapsedOf(crawlOf("crawl", null), 190_000, []), 500);

@@ -1,4 +1,5 @@
 /** How a crawl on a shared store stands: what `skein status` says of a state directory, and who works on it and writes what comes out. */
+import { NOTED_EVERY_MS } from "../cluster/crawl-time.ts";
 import type { Bottleneck } from "../core/events.ts";
 import type { HostView } from "../core/frontier.ts";
 import type { Link } from "../store/redis/connect.ts";
@@ -78,7 +79,9 @@ export function elapsedOf(at: Pick<Glance, "info" | "over" | "createdAt" | "ende
   if (creator === undefined && noted > 0) return noted;
   const until = at.endedAt ?? (here.length > 0 ? now : (at.aliveAt ?? at.createdAt));
   const since = Math.max(0, until - at.createdAt);
-  return Math.round(creator === undefined ? since : Math.max(noted, Math.min(since, creator.ageMs + creator.silentMs)));
+  // More than what is noted next it cannot be: while it is paused nothing is added.
+  const most = noted > 0 ? noted + NOTED_EVERY_MS : Infinity;
+  return Math.round(creator === undefined ? since : Math.max(noted, Math.min(since, creator.ageMs + creator.silentMs, most)));
 }
 
 /** Rejects with CrawlError `invalid-options` when there is no such job. */

@@ -152,7 +152,7 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     });
     return {
       frontier: {
-        ...frontier,
+        ...time.heeding(frontier),
         seed: frontier.seed,
         async [Symbol.asyncDispose]() {
           time.close();

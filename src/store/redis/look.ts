@@ -69,6 +69,12 @@ export async function serverNow(link: Link): Promise<number> {
   return Number(text(seconds)) * 1_000 + Number(text(micros)) / 1_000;
 }
 
+/** What was said last to those who work on it. */
+export async function controlOf(link: Link, id: number): Promise<Control> {
+  const value = await link.command("HGET", `${link.tag}:${id}:m`, "ctl");
+  return value === null ? "run" : (text(value) as Control); // control.lua takes no other
+}
+
 /** Null: there is no such crawl (any more). */
 export async function glance(link: Link, id: number): Promise<Glance | null> {
   const crawl = `${link.tag}:${id}`;

@@ -4,6 +4,7 @@ import type { Claim, Frontier, FrontierConfig, FrontierHooks } from "../../core/
 import { MAX_CRASHES } from "../../core/frontier.ts";
 import type { Output } from "../../core/records.ts";
 import type { FingerprintSeed } from "../../core/request.ts";
+import { createStopwatch } from "../../core/stopwatch.ts";
 import { countCrash, crashOutput } from "../memory/claim.ts";
 import { completeIfOver, type Desk, isDetached, type MemoryEnv, renumbered, write } from "../memory/desk.ts";
 import { DROPPED, depthOf, pack } from "../memory/place.ts";
@@ -45,7 +46,7 @@ export interface SqliteFrontierOptions {
 
 export interface DurableFrontier extends Frontier {
   readonly state: StateDirectory;
-  /** Ms of work over all resumes of the run. */
+  /** Ms of work over all resumes of the run; while it is paused none pass. */
   elapsedMs(): number;
   /** The run came to its end: commits where the sinks stand, on the disk, with the reason. */
   finish(reason: string): void;
@@ -117,7 +118,6 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
   const parts = createFrontierParts(config, hooks, env);
   const { desk } = parts;
   const loaded = reading(dir, () => loadDesk(db, desk));
-  const elapsedBefore = loaded.counters?.elapsedMs ?? 0;
   writer = createWriter(db, loaded.nextSeq, () => desk);
   const journalled = writer;
 
@@ -129,7 +129,10 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
   let dead: unknown = null;
   let lastCommitAt = -Infinity;
   let lastSyncAt = openedAt;
-  const elapsedMs = (): number => elapsedBefore + clock.now() - openedAt;
+  const worked = createStopwatch(clock, loaded.counters?.elapsedMs ?? 0);
+  /** While it is paused no time counts. */
+  const heedPause = (): void => (desk.control === "pause" ? worked.hold() : worked.go());
+  heedPause();
 
   function die(error: unknown): never {
     dead ??= error;
@@ -151,7 +154,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
     try {
       const sinks = sinkStates(sync);
       journalled.commit(desk, {
-        elapsedMs: elapsedMs(),
+        elapsedMs: worked.ms(),
         settled,
         sinks,
         beforeEnd: () => {
@@ -196,6 +199,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
       }
       die(unwritable(dir, error));
     }
+    if (name === "control") heedPause();
     if (name === "claim") {
       const stale = !claimed || onProbation() || clock.now() - lastCommitAt >= LEASES_STALE_MS;
       if (journalled.pending || (desk.leases.size > 0 && stale)) commit();
@@ -249,7 +253,7 @@ export async function openFrontierIn(state: StateDirectory, options: SqliteFront
     claim,
     seed: parts.seed,
     state,
-    elapsedMs,
+    elapsedMs: worked.ms,
     finish(reason) {
       if (dead !== null) throw dead;
       commit(true, () => state.finishRun(reason, clock.epoch()));
