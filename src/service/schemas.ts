@@ -31,7 +31,7 @@ const FINISH_REASONS = [
 const finishReason = orNull({ enum: FINISH_REASONS });
 
 const ELAPSED = "Time for which the job has run, over restarts of the service; time in which it was paused or waited does not count.";
-const SETTLED = "Requests that came to an end there, since the job began or the service was started.";
+const SETTLED = "Requests that came to an end there; of a job that is not in a store, since the service went on with it.";
 
 /** Of each field of a page record; docs/records.md says more. */
 const PAGE_NOTES: Readonly<Record<keyof PageRecord, string>> = {
