@@ -61,6 +61,9 @@ const ROLES: Readonly<Record<XmlKind, Readonly<Record<string, Role>>>> = {
   atom: { entry: "page", link: "href", updated: "lastmod" },
 };
 
+/** A warning of PHP that stands before the XML is made of these; no sitemap begins with one. */
+const NOTICE = new Set(["br", "b", "i", "p", "font", "strong", "pre", "code"]);
+const MAX_PRELUDE = 64;
 /** Deeper nesting is no sitemap. */
 const MAX_DEPTH = 256;
 /** Addresses of one entry before it is handed over unfinished. */
@@ -107,6 +110,8 @@ export function createEntryReader(url: string, taker: EntryTaker): EntryReader {
   let rootNamespace: string | undefined;
   const bases: { depth: number; base: string }[] = [];
   let tooDeep = false;
+  /** Tags of a notice that came before the root. */
+  let prelude = 0;
 
   let entry: "page" | "sitemap" | null = null;
   let locs: string[] = [];
@@ -147,6 +152,7 @@ export function createEntryReader(url: string, taker: EntryTaker): EntryReader {
     if (kind === null) {
       const root = name.slice(colon + 1).toLowerCase();
       kind = Object.hasOwn(ROOTS, root) ? ROOTS[root]! : "foreign";
+      if (prelude > 0 && (kind === "urlset" || kind === "index")) taker.fault("there is markup before the sitemap");
     } else taker.fault("more than one root element");
     const declared = readAttributes(attributes);
     const prefix = name.slice(0, colon + 1);
@@ -261,6 +267,10 @@ export function createEntryReader(url: string, taker: EntryTaker): EntryReader {
 
   const xml: XmlTaker = {
     open(name, attributes) {
+      if (kind === null && prelude < MAX_PRELUDE && NOTICE.has(name.toLowerCase())) {
+        prelude++;
+        return;
+      }
       if (open.length === 0) openRoot(name, attributes);
       if (open.length >= MAX_DEPTH) {
         if (!tooDeep) taker.fault(`elements are nested more than ${MAX_DEPTH} deep`);
@@ -279,6 +289,7 @@ export function createEntryReader(url: string, taker: EntryTaker): EntryReader {
       else if (entry !== null && (parent === "page" || parent === "sitemap")) openInEntry(role, attributes);
     },
     close(name) {
+      if (kind === null && prelude > 0) return;
       let at = open.length - 1;
       const lowest = Math.max(0, at - MAX_REPAIR);
       while (at >= lowest && open[at]!.name !== name) at--;

@@ -140,6 +140,19 @@ test("entities of a DTD, external ones and includes are neither resolved nor ope
   assert.deepEqual(found.locs, ["http://h/&l9;", "http://h/ok"]);
 });
 
+test("a notice that a program printed before the sitemap is passed over and named; alone it is no sitemap", () => {
+  const notice = "<br />\n<b>Warning</b>:  x in <b>/var/www/x.php</b> on line <b>3</b><br />\n";
+  const found = read(`${notice}<?xml version="1.0"?>\n${urlset(entries("http://h/1"))}`);
+  assert.deepEqual([found.result.kind, found.locs, found.result.error], ["urlset", ["http://h/1"], "there is markup before the sitemap"]);
+  assert.equal(read(`${notice}<sitemapindex><sitemap><loc>http://h/s</loc></sitemap></sitemapindex>`).result.kind, "index");
+  for (const other of [notice, `${notice}<html><body></body></html>`, "<p>Not found</p>", "<b>".repeat(1000)]) {
+    const { locs, result } = read(other);
+    assert.deepEqual(locs, []);
+    assert.match(result.kind, /^(?:html|other)$/, other.slice(0, 200));
+    assert.notEqual(result.error, null);
+  }
+});
+
 test("namespaces declared on an entry: the root's under another name counts, an empty one too, a foreign one does not", () => {
   const S = "http://www.sitemaps.org/schemas/sitemap/0.9";
   const cases: [string, string[]][] = [
