@@ -43,6 +43,20 @@ test("name and value", () => {
   assert.equal(set(`a=${"x".repeat(4_095)}`)?.value.length, 4_095);
 });
 
+test("names with the prefixes of safe cookies are kept only if they are what they say", () => {
+  for (const good of ["__Secure-a=1; Secure", "__Host-a=1; Secure; Path=/", "__secure-a=1; secure; Domain=example.com", "_Secure-a=1", "a__Host-=1"])
+    assert.notEqual(set(good), null, good);
+  for (const bad of [
+    "__Secure-a=1",
+    "__Host-a=1; Secure",
+    "__Host-a=1; Path=/",
+    "__HOST-a=1; Secure; Path=/x",
+    "__Host-a=1; Secure; Path=/; Domain=example.com",
+  ])
+    assert.equal(set(bad), null, bad);
+  for (const insecure of ["__Secure-a=1; Secure", "__Host-a=1; Secure; Path=/"]) assert.equal(set(insecure, { secure: false }), null, insecure);
+});
+
 test("a cookie without Domain is for its host alone", () => {
   const cookie = set("a=1");
   assert.deepEqual(cookie, { name: "a", value: "1", domain: "www.example.com", hostOnly: true, path: "/a", secure: false, expiresAt: null });

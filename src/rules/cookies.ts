@@ -109,6 +109,13 @@ function ownerOf(domain: string | null, host: string, isPublicSuffix: SuffixRule
   return suffix === null ? own : { domain, hostOnly: false };
 }
 
+/** What the prefix of a name promises of where it came from, whatever its case (RFC 6265bis §4.1.3); other names promise nothing. */
+function keepsPromise(name: string, { secure, domain, path }: Attributes, place: CookiePlace): boolean {
+  const prefix = /^__(?:secure|host)-/i.exec(name)?.[0].toLowerCase();
+  if (prefix === undefined) return true;
+  return secure && place.secure && (prefix === "__secure-" || (domain === null && path === "/"));
+}
+
 /**
  * Reads one Set-Cookie line (RFC 6265 §5.2, §5.3). Null: not a cookie, too large, or for a domain that is not the host's to speak for.
  * One that is to be deleted comes with an `expiresAt` in the past; mergeCookies acts on it. While the suffix rule does not know, a cookie
@@ -122,7 +129,7 @@ export function parseSetCookie(line: string, place: CookiePlace, nowEpochMs: Epo
   if (name === "" || Buffer.byteLength(name) + Buffer.byteLength(value) > MAX_COOKIE_BYTES) return null;
   const attributes = readAttributes(parts, nowEpochMs);
   const owner = ownerOf(attributes.domain, place.host, isPublicSuffix);
-  if (owner === null) return null;
+  if (owner === null || !keepsPromise(name, attributes, place)) return null;
   const path = attributes.path ?? defaultPath(place.path);
   if (path.length > MAX_COOKIE_BYTES) return null;
   return { name, value, ...owner, path, secure: attributes.secure, expiresAt: attributes.expiresAt };
