@@ -1,5 +1,6 @@
 /** The process as the command line sees it: streams, environment, signals. Tests pass one of their own. */
 import { fstatSync, write, writeSync } from "node:fs";
+import { EXIT } from "./exit.ts";
 
 export type StopSignal = "SIGINT" | "SIGTERM";
 
@@ -93,6 +94,8 @@ export function processIo(): Io {
     die(signal) {
       process.removeAllListeners(signal);
       process.kill(process.pid, signal);
+      // The first process of a container outlives its own signal.
+      setTimeout(() => process.exit(EXIT[signal]), 200);
     },
   };
 }
