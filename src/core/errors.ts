@@ -32,6 +32,13 @@ export class CrawlError extends Error {
   }
 }
 
+/** A crawl that is no longer in its store: somebody has deleted it. */
+export class LostCrawl extends CrawlError {
+  constructor(message: string) {
+    super("internal", message);
+  }
+}
+
 /** Marks a branch that the types say cannot be reached. */
 export function assertNever(value: never): never {
   throw new CrawlError("internal", `unexpected value: ${JSON.stringify(value)}`);

@@ -7,7 +7,7 @@ import { startDrain } from "../cluster/drain.ts";
 import { startPulse } from "../cluster/pulse.ts";
 import { minding } from "../cluster/refused-address.ts";
 import type { Clock } from "../core/clock.ts";
-import { CrawlError } from "../core/errors.ts";
+import { LostCrawl } from "../core/errors.ts";
 import type { FinishReason } from "../core/events.ts";
 import type { Frontier, FrontierHooks } from "../core/frontier.ts";
 import type { JobHost } from "../core/jobs.ts";
@@ -35,9 +35,6 @@ import { allHosts } from "./inspect.ts";
 /** How long the first connection is waited for. */
 const START_WITHIN_MS = 10_000;
 const LISTED_AT_ONCE = 500;
-
-/** What is said of a job whose crawl somebody has deleted. */
-export const LOST_CRAWL = "its crawl is no longer in the store";
 
 /** By it a crawl is known to be that of this job and of no other service's. */
 const nameOf = ({ id, nonce }: JobRow): string => `${nonce}-${id}`;
@@ -103,7 +100,7 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
     const { row } = run;
     if (row.crawl !== null) {
       if (await isOurs(row, row.crawl)) return row.crawl;
-      throw new CrawlError("internal", LOST_CRAWL);
+      throw new LostCrawl("the crawl of the job is no longer in the store");
     }
     const crawl = (run.begun ? await findByName(row) : null) ?? (await crawls.create(await infoOf(run)));
     run.note({ crawl });

@@ -4,17 +4,18 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { CrawlError } from "../core/errors.ts";
 import type { Created, JobService, NewJob } from "../core/jobs.ts";
+import type { AddedSeeds } from "../engine/adding.ts";
 import type { JobRow } from "../store/jobs/book.ts";
 import { readSeeds, SEEDS_SHOWN, takeSeeds } from "../store/jobs/seeds.ts";
 import { hasEnded, specOf } from "./keeper.ts";
 import { countKnown } from "./known.ts";
 import type { JobKeeper, JobsOptions } from "./parts.ts";
-import { SEEDS_FILE } from "./run.ts";
+import { type RunningJob, SEEDS_FILE } from "./run.ts";
 import { jobOptions, scraperFile } from "./spec.ts";
 
 export function createIntake(keeper: JobKeeper, options: JobsOptions): Pick<JobService, "create" | "addUrls"> {
   const { dir, maxJobs = 10_000, maxUrls = 10_000_000 } = options;
-  const { book, change, clock, dirOf, policy, viewOf } = keeper;
+  const { book, change, clock, dirOf, home, log, policy, viewOf } = keeper;
   const turns = createTurns();
 
   async function createOnce({ spec: given, lines, idempotency, emptyLines = "skip" }: NewJob): Promise<Created> {
@@ -64,7 +65,9 @@ export function createIntake(keeper: JobKeeper, options: JobsOptions): Pick<JobS
     if (before === null) return UNKNOWN;
     if (hasEnded(before)) return conflict(before, "the job has ended");
     if (before.state === "stopping") return conflict(before, "the job is stopping");
-    if (keeper.runOf(id) === undefined && !(await keeper.home.holdOpen(before))) return conflict(before, "the job came to its end");
+    // Before anything is read: where its crawl takes no changes now, nothing is changed.
+    if (keeper.runOf(id) !== undefined) await home.tell(async () => undefined);
+    else if (!(await home.holdOpen(before))) return conflict(before, "the job came to its end");
     const path = join(dirOf(id), SEEDS_FILE);
     const intake = { bytes: before.seedsBytes, total: before.seedsTotal, emptyLines: "skip", most: maxUrls } as const;
     const taken = await takeSeeds(path, lines, { ...intake, bareScheme: specOf(before).defaultScheme ?? "refuse" });
@@ -74,16 +77,59 @@ export function createIntake(keeper: JobKeeper, options: JobsOptions): Pick<JobS
     const { rejected, rejectedTotal, tooMany, bytes, total, first } = taken;
     if (tooMany) return conflict(row, `a job takes at most ${maxUrls} URLs`);
     const fresh = () => readSeeds(path, before.seedsBytes, bytes);
-    const run = keeper.runOf(id);
+    const guess = () => ({ ...countKnown(readSeeds(path, 0, before.seedsBytes), fresh(), specOf(row).defaultScheme), rejected, rejectedTotal });
     // From here on a restart reads them too.
-    change(id, { seedsBytes: bytes, seedsTotal: total, seeds: [...row.seeds, ...first].slice(0, SEEDS_SHOWN) });
-    if (run === undefined) return { ...countKnown(readSeeds(path, 0, before.seedsBytes), fresh()), rejected, rejectedTotal };
-    const counts = await keeper.home.tell(() => run.add(fresh()));
+    const note = () => void change(id, { seedsBytes: bytes, seedsTotal: total, seeds: [...row.seeds, ...first].slice(0, SEEDS_SHOWN) });
+    const undo = () => {
+      // Others may have been added after them.
+      if (book.get(id)?.seedsBytes === bytes) change(id, { seedsBytes: before.seedsBytes, seedsTotal: before.seedsTotal, seeds: before.seeds });
+    };
+    const run = keeper.runOf(id);
+    if (run === undefined) {
+      note();
+      return guess();
+    }
+    const counts = await addTo(run, { row, lines: fresh(), note, undo });
+    if (counts === "later") return guess();
     if (counts !== null) return { added: counts.added, known: counts.known, rejected, rejectedTotal };
+    undo();
     const now = book.get(id);
-    if (now === null) return UNKNOWN;
-    change(id, { seedsBytes: before.seedsBytes, seedsTotal: before.seedsTotal, seeds: before.seeds });
-    return conflict(book.get(id) ?? now, "the job came to its end");
+    return now === null ? UNKNOWN : conflict(now, "the job came to its end");
+  }
+
+  interface Adding {
+    readonly row: JobRow;
+    readonly lines: Iterable<string>;
+    note(): void;
+    undo(): void;
+  }
+
+  /**
+   * Notes them and adds them to the crawl. Null: it takes none any more. Rejects where nothing was noted: its store takes no changes now. `later`: the store went away
+   * in between; they are noted, and this run or the next one adds them once it is back.
+   */
+  async function addTo(run: RunningJob, { row: { id }, lines, note, undo }: Adding): Promise<AddedSeeds | null | "later"> {
+    const given: Promise<AddedSeeds | null>[] = [];
+    try {
+      return await home.tell(() => {
+        note();
+        const adding = run.add(lines);
+        given.push(adding);
+        return adding;
+      });
+    } catch (error) {
+      const now = book.get(id);
+      const [adding] = given;
+      if (adding === undefined || now === null || hasEnded(now)) throw error;
+      log("warn", "URLs are noted, and are added when the crawl of the job can be reached", { job: id, why: String(error) });
+      adding.then(
+        (counts) => {
+          if (counts === null && !keeper.closing) undo();
+        },
+        () => undefined, // the run fails with it, and the next one reads them
+      );
+      return "later";
+    }
   }
 
   return {

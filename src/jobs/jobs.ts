@@ -33,6 +33,23 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
     return book.get(id);
   }
 
+  /** Notes it, and has the run do it. Rejects where nothing was noted; a store that goes away after that is told as soon as it is back. */
+  async function steered(id: number, note: () => JobRow, act: () => Promise<void>): Promise<JobRow | null> {
+    let noted = false;
+    try {
+      await home.tell(() => {
+        note();
+        noted = true;
+        return act();
+      });
+    } catch (error) {
+      const now = book.get(id);
+      if (!noted || now === null || hasEnded(now)) throw error;
+      log("warn", "what was noted of a job takes hold when its crawl can be reached", { job: id, why: String(error) });
+    }
+    return book.get(id);
+  }
+
   function stronger(row: JobRow, wish: Wish): boolean {
     if (row.wish === null || wish.kind === "cancel") return true;
     return row.wish.kind === "stop" && STRENGTH[wish.mode] > STRENGTH[row.wish.mode];
@@ -159,9 +176,10 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
       if (row === null) return UNKNOWN;
       if (hasEnded(row)) return ended(row);
       const host = name.toLowerCase();
-      const after = change(id, { patches: { ...row.patches, [host]: { ...row.patches[host], ...patch } } });
-      await home.tell(async () => runOf(id)?.patchHost(host, patch));
-      return done(after);
+      const note = () => change(id, { patches: { ...row.patches, [host]: { ...row.patches[host], ...patch } } });
+      const run = runOf(id);
+      const after = run === undefined ? note() : await steered(id, note, () => run.patchHost(host, patch));
+      return after === null ? UNKNOWN : done(after);
     },
     async events(id, after, signal) {
       const row = book.get(id);

@@ -14,6 +14,7 @@ import { createHostGate } from "../store/memory/gate.ts";
 import { committedCounts, endedCounts, waitingCounts } from "./counts.ts";
 import { createEventHub, type EventHub } from "./events.ts";
 import type { JobHome } from "./home.ts";
+import { seedUrls } from "./known.ts";
 import { fileOf, sinkOf } from "./lines.ts";
 import type { HowEnded, JobKeeper, JobsOptions } from "./parts.ts";
 import { type Ending, failureDetail, isDiskFull, type RunningJob, runJob, SEEDS_FILE, type Totals } from "./run.ts";
@@ -74,15 +75,17 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
 
   async function idleCounts(row: JobRow): Promise<JobCounts> {
     if (row.counts !== null) return row.counts;
-    if (row.startedAt === null) return waitingCounts(row.seedsTotal);
+    // Of the row that is kept: its seeds have been counted.
+    const urls = seedUrls(book.get(row.id) ?? row);
+    if (row.startedAt === null) return waitingCounts(urls);
     try {
       const committed = await home.committed(row, dirOf(row.id));
-      const counts = committed === null ? waitingCounts(row.seedsTotal) : committedCounts(committed, row.seedsTotal);
+      const counts = committed === null ? waitingCounts(urls) : committedCounts(committed, urls);
       seen.set(row.id, counts);
       return counts;
     } catch {
       // It cannot be read: the run, when it starts, says why.
-      return seen.get(row.id) ?? waitingCounts(row.seedsTotal);
+      return seen.get(row.id) ?? waitingCounts(urls);
     }
   }
 
@@ -160,7 +163,7 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
     });
     const run = runJob({
       ...{ row, dir, spec, seeds, hub: hubOf(id), totals, clock, log },
-      counts: row.counts ?? seen.get(id) ?? waitingCounts(row.seedsTotal),
+      counts: row.counts ?? seen.get(id) ?? waitingCounts(seedUrls(row)),
       committed: () => home.committed(current(), dir),
       more: { ...more, ...(options.world === undefined ? {} : { world: options.world }) },
     });

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { AssembleOptions } from "../assemble.ts";
 import type { Clock, Timer } from "../core/clock.ts";
-import { CrawlError } from "../core/errors.ts";
+import { CrawlError, LostCrawl } from "../core/errors.ts";
 import type { CrawlEvent, FinishReason, StopMode } from "../core/events.ts";
 import type { HostPatch, HostView } from "../core/frontier.ts";
 import type { JobCounts } from "../core/jobs.ts";
@@ -17,6 +17,7 @@ import type { Committed } from "../store/jobs/committed.ts";
 import { committedCounts, endedCounts, runningCounts } from "./counts.ts";
 import type { EventHub } from "./events.ts";
 import { IMAGES_SINK, type ImagesSink, openImages } from "./images.ts";
+import { seedUrls } from "./known.ts";
 import { fileOf } from "./lines.ts";
 
 /** A name that may lie in a state directory before there is a state. */
@@ -90,6 +91,7 @@ function shortPage({ links, images, itemErrors: _errors, ...page }: PageRecord):
 
 /** What the user of a job is told of a failure of ours: no path, no address. */
 export function failureDetail(error: unknown): string {
+  if (error instanceof LostCrawl) return "its crawl is no longer in the store";
   if (!(error instanceof CrawlError)) return "an internal error";
   switch (error.code) {
     case "no-seeds":
@@ -101,15 +103,10 @@ export function failureDetail(error: unknown): string {
     case "output-unwritable":
     case "state-unwritable":
       return "the service cannot write its files";
-    case "internal":
-      return LOST.test(error.message) ? "its crawl is no longer in the store" : "an internal error";
     default:
       return "an internal error";
   }
 }
-
-/** Of cluster.ts, and of the scripts of a store. */
-const LOST = /no longer in the store|NOCRAWL/;
 
 const asStats = (counts: JobCounts): string => JSON.stringify([counts.total, counts.completed, counts.inProgress, counts.pages, counts.skipped, counts.bytes]);
 
@@ -132,7 +129,7 @@ export function runJob(input: RunInput): RunningJob {
   let latest: JobCounts = input.counts;
   let lookedAt = -Infinity;
   let looking: Promise<JobCounts> | null = null;
-  let seedsToCome = row.seedsTotal;
+  let seedsToCome = seedUrls(row);
   let paused = false;
   let wish = row.wish;
   let interrupted: StopMode | null = null;
@@ -249,7 +246,7 @@ export function runJob(input: RunInput): RunningJob {
 
   async function start(): Promise<Ending> {
     const found = await input.committed();
-    if (found !== null) latest = committedCounts(found, row.seedsTotal);
+    if (found !== null) latest = committedCounts(found, seedUrls(row));
     // Killed between its end and the note of it.
     if (found?.run.finishReason != null) {
       const finishReason = found.run.finishReason as FinishReason; // written by a run

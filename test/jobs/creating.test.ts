@@ -20,6 +20,17 @@ test("a job goes from queued to completed; its figures add up, and its records a
   assert.equal(counts.images, 2);
 });
 
+test("a URL that is given in several spellings counts once, from the first answer to the end", async () => {
+  await using site = await fakeSite(SMALL);
+  await using b = await bench();
+  const lines = [`${site.url}a`, `${site.url}a#x`, `${site.url}a`];
+  const made = await created(b.jobs, job(lines, { maxDepth: 0 }));
+  assert.deepEqual([made.counts.total, made.counts.queued, made.seedsTotal], [1, 1, 3]);
+  assert.deepEqual(made.seeds, lines);
+  const { counts } = await until(b.jobs, 0);
+  assert.deepEqual([counts.total, counts.completed], [1, 1]);
+});
+
 test("F120 a job is there the moment its number is", async () => {
   await using site = await fakeSite(SMALL);
   await using b = await bench();

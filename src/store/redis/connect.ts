@@ -1,6 +1,6 @@
 /** The connection to Redis: opened, checked, and every call on it repeated for as long as an outage may last. What is called is the others' affair. */
 import type { Redis } from "ioredis";
-import { CrawlError } from "../../core/errors.ts";
+import { CrawlError, LostCrawl } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { parseRedisUrl, type RedisAddress } from "./address.ts";
 import { createPatience, LEAVE_WITHIN_MS } from "./patience.ts";
@@ -198,6 +198,8 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     if (error instanceof CrawlError) throw error;
     const word = wordOf(error);
     if (REFUSED.test(word)) throw unreachable(refusalWords(word, { tag, username: address.username }), error);
+    // The code of scripts that are asked about a crawl that is not there (lua/base.lua).
+    if (isReply(error) && /^NOCRAWL\b/.test(word)) throw new LostCrawl(`the store at ${address.shown} answered: ${word}`);
     if (isReply(error) && !PASSING.test(word)) throw new CrawlError("internal", `the store at ${address.shown} answered: ${word}`);
     // A replica by now: sentinels or the name know the new master.
     if (/^READONLY/.test(word)) client.disconnect(true);

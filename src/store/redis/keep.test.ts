@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, type TestContext, test } from "node:test";
 import type { StoredResponse } from "../../core/cache.ts";
-import { CrawlError } from "../../core/errors.ts";
+import { CrawlError, LostCrawl } from "../../core/errors.ts";
 import type { Frontier, FrontierConfig } from "../../core/frontier.ts";
 import { silentLog } from "../../core/log.ts";
 import type { Output } from "../../core/records.ts";
@@ -202,7 +202,7 @@ test("scripts refuse arguments that they do not expect, before they write anythi
       sound,
     );
   }
-  await assert.rejects(link.script("add", [link.tag, `${link.tag}:99`], ["", "1", "0"]), /NOCRAWL/);
+  await assert.rejects(link.script("add", [link.tag, `${link.tag}:99`], ["", "1", "0"]), LostCrawl);
   assert.deepEqual((await scanInvariants(link, id)).faults, []);
 });
 
