@@ -1,9 +1,8 @@
 /** The response cache in a store: shared by processes, kept apart from what else lies there, and never in a crawl's way. needs: redis-server */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, type TestContext, test } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { StoredResponse } from "../../src/core/cache.ts";
 import { CrawlError } from "../../src/core/errors.ts";
 import { type Logger, silentLog } from "../../src/core/log.ts";
@@ -13,26 +12,17 @@ import { cacheInStore } from "../../src/inspect/cache.ts";
 import { createRedisCache, type RedisCacheOptions } from "../../src/store/redis/cache.ts";
 import { connectRedis, type Link } from "../../src/store/redis/connect.ts";
 import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
-import { killAll, startCommand, until } from "../cluster/processes.ts";
+import { startCommand, until } from "../cluster/processes.ts";
+import { redisSuite } from "../cluster/suite.ts";
 import { faultySite, runCommand } from "../crawl/kills.ts";
 import { gated, html, serve, tree } from "../crawl/served.ts";
 
-const root = mkdtempSync(join(tmpdir(), "skein-store-cache-"));
-const folder = () => mkdtempSync(join(root, "d-"));
-let redis: TestServer;
-
-before(async () => {
-  if (skipRedis === false) redis = await startServer(["--maxmemory-policy", "noeviction"]);
-});
-after(async () => {
-  killAll();
-  await redis?.stop();
-  rmSync(root, { recursive: true, force: true });
-});
+const suite = redisSuite("store-cache");
+const { folder } = suite;
 
 let prefixes = 0;
 /** A store of its own for each test. */
-const ownStore = (of: TestServer = redis): string => `${of.url}?prefix=t${prefixes++}`;
+const ownStore = (of: TestServer = suite.redis): string => `${of.url}?prefix=t${prefixes++}`;
 
 async function linked(t: TestContext, url: string, log: Logger = silentLog): Promise<Link> {
   const link = await connectRedis(url, { log });

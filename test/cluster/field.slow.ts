@@ -3,30 +3,20 @@
  * same and others below a crawl: src/store/redis/lives.slow.ts. needs: redis-server
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { silentLog } from "../../src/core/log.ts";
 import { connectRedis } from "../../src/store/redis/connect.ts";
-import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
+import { skipRedis } from "../../src/store/redis/server-for-tests.ts";
 import { type Answer, html, type Served, serve } from "../crawl/served.ts";
-import { killAll, type Running, startCommand, until } from "./processes.ts";
+import { type Running, startCommand, until } from "./processes.ts";
+import { redisSuite } from "./suite.ts";
 
-const root = mkdtempSync(join(tmpdir(), "skein-field-"));
-let redis: TestServer;
-before(async () => {
-  if (skipRedis === false) redis = await startServer(["--maxmemory-policy", "noeviction"]);
-});
-after(async () => {
-  killAll();
-  await redis?.stop();
-  rmSync(root, { recursive: true, force: true });
-});
-
-const folder = (): string => mkdtempSync(join(root, "d-"));
-const worker = (...more: string[]): Running => startCommand(["work", "--store", redis.url, "--allow-address", "127.0.0.1", "-c", "4", ...more], folder());
+const suite = redisSuite("field");
+const { folder } = suite;
+const worker = (...more: string[]): Running => startCommand(["work", "--store", suite.redis.url, "--allow-address", "127.0.0.1", "-c", "4", ...more], folder());
 const urlsOf = (cwd: string): string[] =>
   readFileSync(join(cwd, "pages.jsonl"), "utf8")
     .split("\n")
@@ -37,7 +27,7 @@ const urlsOf = (cwd: string): string[] =>
 async function crawl(answer: Answer, check: (about: { site: Served; creator: Running; cwd: string }) => Promise<void>): Promise<void> {
   await using site = await serve(answer);
   const cwd = folder();
-  const creator = startCommand(["crawl", `${site.origin}/`, "--store", redis.url, "-c", "2", "-o", "pages.jsonl"], cwd);
+  const creator = startCommand(["crawl", `${site.origin}/`, "--store", suite.redis.url, "-c", "2", "-o", "pages.jsonl"], cwd);
   try {
     await check({ site, creator, cwd });
   } finally {
@@ -77,10 +67,10 @@ test("F106 Redis is away for 5 s and comes back: nobody ends, and everything is 
   await crawl(wide, async ({ site, creator, cwd }) => {
     const workers = [worker(), worker()];
     await until("20 requests", () => site.targets().length >= 20, [creator]);
-    await redis.kill();
+    await suite.redis.kill();
     await sleep(5_000);
     assert.ok(!creator.over && workers.every(({ over }) => !over), "a process ended");
-    await redis.start();
+    await suite.redis.start();
     assert.equal(await creator.ended, 0, creator.stderr());
     assert.match(creator.stderr(), /the store does not take calls; waiting/);
     assert.equal(new Set(urlsOf(cwd)).size, 61);
@@ -90,7 +80,7 @@ test("F106 Redis is away for 5 s and comes back: nobody ends, and everything is 
 });
 
 test("F108 Redis is full: nothing is lost, everybody says so and waits, and goes on when there is room", { skip: skipRedis }, async () => {
-  const link = await connectRedis(redis.url, { log: silentLog, waitMs: 30_000 });
+  const link = await connectRedis(suite.redis.url, { log: silentLog, waitMs: 30_000 });
   try {
     await crawl(wide, async ({ site, creator, cwd }) => {
       const helper = worker();
@@ -117,9 +107,9 @@ test("F108 Redis is full: nothing is lost, everybody says so and waits, and goes
 test("a store that is away for longer than a hold of the outputs lasts does not end the crawl that writes them", { skip: skipRedis }, async () => {
   await crawl(wide, async ({ site, creator, cwd }) => {
     await until("10 requests", () => site.targets().length >= 10, [creator]);
-    await redis.kill();
+    await suite.redis.kill();
     await sleep(16_500);
-    await redis.start();
+    await suite.redis.start();
     assert.equal(await creator.ended, 0, creator.stderr());
     assert.equal(urlsOf(cwd).length, 61);
   });

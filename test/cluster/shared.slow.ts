@@ -1,59 +1,27 @@
 /** Crawls on a real Redis by the real commands: alone, with workers, with workers, creators and the server killed; equal to a crawl in memory. needs: redis-server */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { freePort, skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
+import { test } from "node:test";
+import { freePort, skipRedis } from "../../src/store/redis/server-for-tests.ts";
 import { comparable, faultySite, runCommand } from "../crawl/kills.ts";
-import { type Answer, serve } from "../crawl/served.ts";
+import { fromPage, type Gate, gated, serve } from "../crawl/served.ts";
 import { startCommand, until } from "./processes.ts";
+import { redisSuite } from "./suite.ts";
 
-const root = mkdtempSync(join(tmpdir(), "skein-cluster-"));
-const folder = () => mkdtempSync(join(root, "d-"));
-let redis: TestServer | null = null;
-
-before(async () => {
-  if (skipRedis === false) redis = await startServer(["--maxmemory-policy", "noeviction"]);
-});
-after(async () => {
-  await redis?.stop();
-  rmSync(root, { recursive: true, force: true });
-});
+const suite = redisSuite("cluster");
+const { folder } = suite;
+const store = (): string => suite.redis.url;
 
 const FILES = ["pages.jsonl", "skipped.jsonl", "links.jsonl"] as const;
 const outputs = ["-o", FILES[0], "--skipped", FILES[1], "--links", FILES[2]];
-const store = (): string => redis?.url ?? "";
 const worker = (kill: Parameters<typeof runCommand>[2] = null) =>
   runCommand(["work", "--store", store(), "--allow-address", "127.0.0.1", "--exit-when-idle", "3s", "-c", "8"], folder(), kill);
 
-/** Keeps the pages from `/p20` on waiting while it is shut: whoever is to take part in a crawl can come in time, however slow it is. */
-function gatedSite(pages: number) {
-  const answer = faultySite(pages);
-  const waiting: (() => void)[] = [];
-  let shut = false;
-  const site: Answer = async (request, response) => {
-    if (shut && /^\/(?:r\/|p)?([2-9]\d|\d{3,})$/.test(request.url ?? "")) await new Promise<void>((go) => waiting.push(go));
-    await answer(request, response);
-  };
-  return {
-    site,
-    waiting: () => waiting.length,
-    shut: () => {
-      shut = true;
-    },
-    open: () => {
-      shut = false;
-      for (const go of waiting.splice(0)) go();
-    },
-  };
-}
-type Gate = ReturnType<typeof gatedSite>;
-
 /** The same site, crawled in memory first and then by `wild`, must leave the same lines. */
 async function checkEqual(pages: number, wild: (origin: string, cwd: string, gate: Gate) => Promise<void>): Promise<void> {
-  const gate = gatedSite(pages);
-  await using server = await serve(gate.site);
+  const gate = gated(faultySite(pages), fromPage(20));
+  await using server = await serve(gate.answer);
   const calm = folder();
   const undisturbed = await runCommand(["crawl", server.origin, "-d", "30", ...outputs], calm, null);
   assert.equal(undisturbed.code, 0, undisturbed.stderr);
@@ -138,8 +106,8 @@ test("Redis is killed and comes back, and nothing is lost or doubled", { skip: s
     const crawl = runCommand(crawlArgs(origin, "-c", "4"), cwd, null);
     for (let i = 0; i < 2; i++) {
       await new Promise((resolve) => setTimeout(resolve, 1_500));
-      await redis?.kill();
-      await redis?.start();
+      await suite.redis.kill();
+      await suite.redis.start();
     }
     const { code, stderr } = await crawl;
     assert.equal(code, 0, stderr);

@@ -1,26 +1,15 @@
 /** Threads on a real Redis: of the crawl that writes the outputs, of a worker, and of one whose thread is lost. needs: redis-server */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { skipRedis, startServer, type TestServer } from "../../src/store/redis/server-for-tests.ts";
-import { killAll, startCommand, until } from "../cluster/processes.ts";
+import { test } from "node:test";
+import { skipRedis } from "../../src/store/redis/server-for-tests.ts";
+import { startCommand, until } from "../cluster/processes.ts";
+import { redisSuite } from "../cluster/suite.ts";
 import { comparable, faultySite, runCommand } from "./kills.ts";
 import { fromPage, gated, serve } from "./served.ts";
 
-const root = mkdtempSync(join(tmpdir(), "skein-threads-store-"));
-const folder = () => mkdtempSync(join(root, "d-"));
-let redis: TestServer | null = null;
-
-before(async () => {
-  if (skipRedis === false) redis = await startServer(["--maxmemory-policy", "noeviction"]);
-});
-after(async () => {
-  killAll();
-  await redis?.stop();
-  rmSync(root, { recursive: true, force: true });
-});
+const suite = redisSuite("threads-store");
+const { folder } = suite;
 
 const FILES = ["pages.jsonl", "skipped.jsonl"] as const;
 const outputs = ["-o", FILES[0], "--skipped", FILES[1]];
@@ -32,7 +21,7 @@ for (const kill of [false, true]) {
     const calm = folder();
     const undisturbed = await runCommand(["crawl", server.origin, "-d", "30", ...outputs], calm, null);
     assert.equal(undisturbed.code, 0, undisturbed.stderr);
-    const url = redis?.url ?? "";
+    const url = suite.redis.url;
     const cwd = folder();
     const asked = server.arrivals.length;
     gate.shut();
