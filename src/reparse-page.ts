@@ -76,6 +76,8 @@ export function withPage(visit: Visit, page: StoredPage, spec: CrawlSpec, readin
   const lastModified = response.headers.get("last-modified");
   const record: PageRecord = {
     ...rest,
+    // A visit of an older version may lack it.
+    redirects: rest.redirects ?? [],
     ...{ outcome: "fetched", status: response.status, contentType: response.contentType, digest },
     ...{ bytes: response.wireBytes, bytesDecoded: response.body.byteLength, fetchedAt: isoTime(requestedAt), links: extraction.links },
     ...(response.truncated ? { truncated: true } : {}),

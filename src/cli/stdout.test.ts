@@ -5,7 +5,7 @@ import type { Output, PageRecord } from "../core/records.ts";
 import { type StdoutOptions, stdoutSink } from "./stdout.ts";
 
 function output(url: string, more: Partial<PageRecord> = {}, rest: Partial<Output> = {}): Output {
-  const facts = { status: 200, outcome: "fetched", depth: 0, referrer: null, contentType: null, bytes: 0, bytesDecoded: 0, links: [] } as const;
+  const facts = { status: 200, outcome: "fetched", depth: 0, referrer: null, redirects: [], contentType: null, bytes: 0, bytesDecoded: 0, links: [] } as const;
   return {
     page: { url, ...facts, attempts: 1, fetchedAt: "2026-01-01T00:00:00.000Z", durationMs: 0, ...more },
     listed: true,

@@ -35,7 +35,8 @@ export interface PageRecord {
   readonly depth: number;
   readonly referrer: string | null;
   readonly location?: string;
-  readonly redirects?: readonly RedirectHop[];
+  /** The chain that led here, oldest first; empty: none did. Lines of older files may lack it then: who reads files takes both. */
+  readonly redirects: readonly RedirectHop[];
   /** As the server wrote it; null when it did not say. */
   readonly contentType: string | null;
   readonly charset?: string;

@@ -94,7 +94,8 @@ export const crawlSpec = z.strictObject({
   ),
   sitemaps: option(texts("auto, or the URL of a sitemap"), [], {
     ...{ group: "what to crawl", flag: "sitemap", value: "URL", bare: "auto", job: true },
-    description: "Pages listed in sitemaps are seeds too (repeatable): the URL of one, or without a value those that robots.txt names and /sitemap.xml.",
+    description:
+      "Pages listed in sitemaps are seeds too (repeatable): the URL of one, or without a value those that robots.txt names and /sitemap.xml. A URL behind it that does not look like a sitemap is a seed; --sitemap=URL takes any.",
   }),
   order: option(choice("bfs", "dfs"), "bfs", {
     ...{ group: "what to crawl", flag: "order", value: "bfs|dfs", job: true },

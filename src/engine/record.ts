@@ -9,6 +9,7 @@ import type { CrawlRequest } from "../core/request.ts";
 type Draft = { -readonly [K in keyof PageRecord]: PageRecord[K] };
 
 const NO_LINKS: readonly string[] = [];
+const NO_HOPS: PageRecord["redirects"] = [];
 
 /** What a record is made of; parts that did not happen are null. */
 export interface RecordParts {
@@ -36,7 +37,7 @@ export function pageRecord(parts: RecordParts): PageRecord {
     referrer: request.referrer,
   } as Draft; // the fields that are not optional all follow below
   if (parts.location !== null) draft.location = parts.location;
-  if (request.rest?.redirects !== undefined) draft.redirects = request.rest.redirects;
+  draft.redirects = request.rest?.redirects ?? NO_HOPS;
   draft.contentType = response === null ? null : response.contentType;
   if (extraction !== null && extraction.charset !== null) {
     draft.charset = extraction.charset;

@@ -5,7 +5,7 @@ import type { ItemRecord, PageRecord } from "../core/records.ts";
 import { itemChanges, pageChange } from "./changes.ts";
 
 const page = (more: Partial<PageRecord> = {}): PageRecord => ({
-  ...{ url: "u", status: 200, outcome: "fetched", depth: 0, referrer: null, contentType: "text/html", bytes: 1, bytesDecoded: 1 },
+  ...{ url: "u", status: 200, outcome: "fetched", depth: 0, referrer: null, redirects: [], contentType: "text/html", bytes: 1, bytesDecoded: 1 },
   ...{ digest: "sha256:1", links: ["l"], attempts: 1, fetchedAt: "", durationMs: 0, ...more },
 });
 const item = (key: string | null, fields: object, type = "t"): ItemRecord => ({ type, key, json: JSON.stringify(fields) });

@@ -14,7 +14,7 @@ function time(name: string, run: () => void): void {
 const target = Buffer.allocUnsafe(1 << 20);
 for (const title of ["A page of the manual", "Eine Seite — übersetzt"]) {
   const page: PageRecord = {
-    ...{ url: "http://127.0.0.1:8080/docs/index.html", status: 200, outcome: "fetched", depth: 2, referrer: "http://127.0.0.1:8080/" },
+    ...{ url: "http://127.0.0.1:8080/docs/index.html", status: 200, outcome: "fetched", depth: 2, referrer: "http://127.0.0.1:8080/", redirects: [] },
     ...{ contentType: "text/html; charset=utf-8", charset: "utf-8", charsetSource: "header", bytes: 12_345, bytesDecoded: 12_345, title },
     ...{ digest: `sha256:${"ab".repeat(32)}`, attempts: 1, fetchedAt: "2026-01-01T00:00:00.000Z", durationMs: 12 },
     links: Array.from({ length: 60 }, (_, index) => Buffer.from(`http://127.0.0.1:8080/docs/section-${index * 37}/page-${index}.html`).toString("latin1")),

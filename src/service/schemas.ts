@@ -41,7 +41,7 @@ const PAGE_NOTES: Readonly<Record<keyof PageRecord, string>> = {
   depth: "Links from a seed; 0 for a page that a sitemap lists.",
   referrer: "The page or sitemap in which the URL was found; null for seeds.",
   location: "If redirected: where to, absolute.",
-  redirects: "If it was reached through redirects: their `url` and `status`, oldest first.",
+  redirects: "The redirects that led to it: their `url` and `status`, oldest first; empty if there were none.",
   contentType: "As the server wrote it; null when it did not say.",
   charset: "If the body is text: its encoding, in lower case.",
   charsetSource: "Where the charset came from: `bom`, `header`, `meta`, `utf-8-valid` or `default`.",

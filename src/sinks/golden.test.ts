@@ -16,7 +16,14 @@ after(() => rmSync(folder, { recursive: true }));
 
 const facts = { status: 200, outcome: "fetched", depth: 0, referrer: null, contentType: "text/html", charset: "utf-8", charsetSource: "header" } as const;
 const sizes = { bytes: 120, bytesDecoded: 300, attempts: 1, fetchedAt: "2026-01-01T00:00:00.000Z", durationMs: 12 };
-const home: PageRecord = { url: "http://a.test/", ...facts, title: 'Home, "sweet" home – 家', links: ["http://a.test/b", "http://b.test/?x=1,2"], ...sizes };
+const home: PageRecord = {
+  url: "http://a.test/",
+  ...facts,
+  redirects: [],
+  title: 'Home, "sweet" home – 家',
+  links: ["http://a.test/b", "http://b.test/?x=1,2"],
+  ...sizes,
+};
 const second: PageRecord = {
   ...{ url: "http://a.test/b", ...facts, depth: 1, referrer: "http://a.test/", redirects: [{ url: "http://a.test/old", status: 301 }] },
   ...{
@@ -31,7 +38,8 @@ const second: PageRecord = {
   ...{ title: "", durationMs: 1.25 },
 };
 const failed: PageRecord = {
-  ...{ url: "http://c.test/", status: null, outcome: "failed", depth: 1, referrer: "http://a.test/", contentType: null, bytes: 0, bytesDecoded: 0, links: [] },
+  ...{ url: "http://c.test/", status: null, outcome: "failed", depth: 1, referrer: "http://a.test/", redirects: [] },
+  ...{ contentType: null, bytes: 0, bytesDecoded: 0, links: [] },
   ...{ attempts: 3, error: { code: "dns", message: "c.test has no address" }, fetchedAt: "2026-01-01T00:00:01.000Z", durationMs: 0 },
 };
 const skip = (url: string, more: object = {}) => ({

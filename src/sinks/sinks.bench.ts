@@ -17,7 +17,7 @@ const dir = mkdtempSync(join(tmpdir(), "skein-bench-"));
 
 function outputOf(n: number): Output {
   const page: PageRecord = {
-    ...{ url: `http://127.0.0.1:8080/docs/page-${n}.html`, status: 200, outcome: "fetched", depth: 2, referrer: "http://127.0.0.1:8080/" },
+    ...{ url: `http://127.0.0.1:8080/docs/page-${n}.html`, status: 200, outcome: "fetched", depth: 2, referrer: "http://127.0.0.1:8080/", redirects: [] },
     ...{ contentType: "text/html; charset=utf-8", charset: "utf-8", charsetSource: "header", bytes: 12_345, bytesDecoded: 12_345, title: `Page ${n}` },
     ...{ digest: `sha256:${(n * 2_654_435_761).toString(16).padStart(16, "0").repeat(4)}`, attempts: 1, fetchedAt: "2026-01-01T00:00:00.000Z", durationMs: 12 },
     links: Array.from({ length: 60 }, (_, index) => `http://127.0.0.1:8080/docs/section-${(index * 37 + n) % 991}/page-${(index * n) % 613}.html`),

@@ -17,7 +17,7 @@ after(() => rmSync(folder, { recursive: true }));
 const at = (name: string) => join(folder, name);
 
 function page(url: string, more: Partial<PageRecord> = {}): PageRecord {
-  const facts = { status: 200, outcome: "fetched", depth: 0, referrer: null, contentType: null, bytes: 0, bytesDecoded: 0 } as const;
+  const facts = { status: 200, outcome: "fetched", depth: 0, referrer: null, redirects: [], contentType: null, bytes: 0, bytesDecoded: 0 } as const;
   return { url, ...facts, links: [], attempts: 1, fetchedAt: "2026-01-01T00:00:00.000Z", durationMs: 0, ...more };
 }
 

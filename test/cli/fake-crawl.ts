@@ -25,7 +25,17 @@ export function aSummary(more: Partial<Summary> = {}): Summary {
 }
 
 export function aPage(url: string, more: Partial<PageRecord> = {}): PageRecord {
-  const facts = { status: 200, outcome: "fetched", depth: 0, referrer: null, contentType: "text/html", bytes: 1, bytesDecoded: 1, links: [] } as const;
+  const facts = {
+    status: 200,
+    outcome: "fetched",
+    depth: 0,
+    referrer: null,
+    redirects: [],
+    contentType: "text/html",
+    bytes: 1,
+    bytesDecoded: 1,
+    links: [],
+  } as const;
   return { url, ...facts, attempts: 1, fetchedAt: "2026-01-01T00:00:00.000Z", durationMs: 1, ...more };
 }
 

@@ -14,7 +14,18 @@ const folder = () => mkdtempSync(join(root, "d-"));
 
 function visit(n: number, title: string, kind: Visit["kind"] = "page"): Visit {
   const url = `http://a.test/${n}`;
-  const page = { url, status: 200, outcome: "fetched" as const, depth: 0, referrer: null, contentType: "text/html", bytes: 1, bytesDecoded: 1, title };
+  const page = {
+    url,
+    status: 200,
+    outcome: "fetched" as const,
+    depth: 0,
+    referrer: null,
+    redirects: [],
+    contentType: "text/html",
+    bytes: 1,
+    bytesDecoded: 1,
+    title,
+  };
   const follow = {
     href: "/x",
     handler: "h",

@@ -58,7 +58,7 @@ export const caseConfig: FrontierConfig = {
 export type OpenFrontierBench = (config: FrontierConfig) => Promise<FrontierBench>;
 
 export function pageRecordOf(url: string, more: Partial<PageRecord> = {}): PageRecord {
-  const base = { url, status: 200, outcome: "fetched" as const, depth: 0, referrer: null, contentType: null, bytes: 0, bytesDecoded: 0 };
+  const base = { url, status: 200, outcome: "fetched" as const, depth: 0, referrer: null, redirects: [], contentType: null, bytes: 0, bytesDecoded: 0 };
   return { ...base, links: [], attempts: 1, fetchedAt: "2026-01-01T00:00:00Z", durationMs: 0, ...more };
 }
 
