@@ -1,7 +1,7 @@
 /** Many hosts in a process of its own, so that crawlers do not hold it up, with a log of what arrives: `node polite-site.ts HOSTS`; the log is asked for by a message. */
-import { createServer } from "node:http";
+import type { RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { html } from "../crawl/served.ts";
+import { html, listenAll } from "../crawl/served.ts";
 
 export interface LogLine {
   /** Address of the host. */
@@ -23,10 +23,9 @@ async function serveHosts(hosts: number): Promise<void> {
   const log: LogLine[] = [];
   const open = new Map<string, number>();
   const failed = new Set<string>();
-  let port = 0;
-  for (let n = 0; n < hosts; n++) {
-    const host = addressOf(n);
-    const server = createServer((request, response) => {
+  const listenerOf =
+    (host: string): RequestListener =>
+    (request, response) => {
       const together = (open.get(host) ?? 0) + 1;
       open.set(host, together);
       const target = request.url ?? "";
@@ -46,15 +45,11 @@ async function serveHosts(hosts: number): Promise<void> {
         response.writeHead(503, { "retry-after": "0" }).end();
       } else if (target.startsWith("/slow")) setTimeout(() => html(response, "<p>at last"), target === "/slow" ? 250 : 330);
       else html(response, target === "/" ? LINKS : "<p>leaf");
-    });
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(port, host, 64, resolve);
-    });
-    port = (server.address() as AddressInfo).port; // a listening TCP server has one
-  }
+    };
+  const addresses = Array.from({ length: hosts }, (_, n) => addressOf(n));
+  const servers = await listenAll(listenerOf, addresses);
   process.on("message", () => process.send?.(log));
-  process.send?.(port);
+  process.send?.((servers[0]!.address() as AddressInfo).port); // of one host at least; a listening TCP server has one
 }
 
 if (process.argv[1] === import.meta.filename) await serveHosts(Number(process.argv[2]));

@@ -26,12 +26,12 @@ export interface Served extends AsyncDisposable {
 export type Answer = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>;
 
 /** One port of all addresses; what is free at the first may be another's at the next. */
-async function listenAll(listener: RequestListener, addresses: readonly string[]): Promise<readonly Server[]> {
+export async function listenAll(listenerOf: (address: string) => RequestListener, addresses: readonly string[]): Promise<readonly Server[]> {
   for (let tries = 1; ; tries++) {
     const servers: Server[] = [];
     try {
       for (const address of addresses) {
-        const server = createServer(listener);
+        const server = createServer(listenerOf(address));
         const port = (servers[0]?.address() as AddressInfo | undefined)?.port ?? 0; // as below
         await once(server.listen(port, address), "listening");
         servers.push(server);
@@ -55,7 +55,7 @@ export async function serve(answer: Answer, addresses: readonly string[] = ["127
     response.on("close", () => open.set(host, (open.get(host) ?? 1) - 1));
     void answer(request, response);
   };
-  const servers = await listenAll(listener, addresses);
+  const servers = await listenAll(() => listener, addresses);
   const { port } = servers[0]!.address() as AddressInfo; // of one address at least; a listening TCP server has one
   return {
     port,
