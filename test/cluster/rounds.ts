@@ -268,8 +268,11 @@ async function openWild({ redis, site, gate, cwd, random, depth, most, only }: W
     const lines = (file: string) => readFileSync(join(folder, file), "utf8").split("\n").length - 1;
     const sum = (prefix: string) => [...tally].reduce((all, [name, n]) => all + (name.startsWith(prefix) ? n : 0), 0);
     const crashed = readFileSync(join(folder, FILES[0]), "utf8").split('"code":"crashed"').length - 1;
-    if (!troubles.has("end of the log torn off")) assert.equal(at.waiting, 0, "outputs that nobody has taken");
-    assert.equal(sum("outcome:") + crashed, lines(FILES[0]), "pages that the store has counted, and their records");
+    const torn = troubles.has("end of the log torn off");
+    if (!torn) assert.equal(at.waiting, 0, "outputs that nobody has taken");
+    // A page whose record was written, and that was given up after a power cut undid it, is counted by nobody: then the record stands.
+    if (torn && crashed > 0) assert.ok(sum("outcome:") + crashed <= lines(FILES[0]), "pages that the store has counted, and their records");
+    else assert.equal(sum("outcome:") + crashed, lines(FILES[0]), "pages that the store has counted, and their records");
     assert.equal(sum("skip:"), lines(FILES[2]), "skipped URLs that the store has counted, and their lines");
     assert.equal(tally.get("items") ?? 0, lines(FILES[1]), "items that the store has counted, and their lines");
   }
