@@ -40,6 +40,20 @@ test("what is no item is refused in words", async () => {
   for (const [fields, message] of cases) assert.match(await refusal(({ item }) => item(fields as object)), message);
 });
 
+test("no item has a field of the name under which it says of what page it is, whoever put it there", async () => {
+  const why = "item: a field cannot be called _meta, which is where an item says of what page it is; give it another name";
+  const adding = (wait: boolean) => {
+    const value = { _meta: 1 };
+    return { items: { "~standard": { version: 1 as const, vendor: "t", validate: () => (wait ? Promise.resolve({ value }) : { value }) } } };
+  };
+  const dropping = { items: { "~standard": { version: 1 as const, vendor: "t", validate: () => ({ value: { a: 1 } }) } } };
+  assert.equal(await refusal(({ item }) => item({ a: 1, _meta: { x: 1 } })), why);
+  for (const wait of [false, true]) assert.equal(await refusal(({ item }) => item({ a: 1 }), scrapeTask(""), adding(wait)), why);
+  assert.deepEqual((await scraped(({ item }) => item({ _meta: 1 }), scrapeTask(""), {}, dropping)).items, [{ type: "items", key: null, json: '{"a":1}' }]);
+  const harmless = { a: { _meta: 1 }, b: '"_meta":', _meta: undefined };
+  assert.deepEqual((await scraped(({ item }) => item(harmless))).items, [{ type: "items", key: null, json: '{"a":{"_meta":1},"b":"\\"_meta\\":"}' }]);
+});
+
 test("an empty object is a value, and a schema may make something of a Set", async () => {
   const toList = {
     "~standard": { version: 1 as const, vendor: "t", validate: (value: unknown) => ({ value: { tags: [...(value as { tags: Set<string> }).tags] } }) },

@@ -44,7 +44,7 @@ export function createItemTaker(rules: ItemRules): ItemTaker {
       const name = typeFor(rules, type);
       const rule = rules.get(name);
       if (rule === undefined || rule.schema === null) {
-        kept.push(withKey(name, rule?.key ?? null, fields, asJson(fields)));
+        kept.push(withKey(name, rule?.key ?? null, fields, toWrite(fields)));
         return;
       }
       const given = asJson(fields, asGiven);
@@ -90,8 +90,19 @@ function asJson(fields: unknown, write = jsonOf): string {
   return json;
 }
 
+/** What the item says of its page is put beside the fields under this name, which none of them may have: with --no-meta neither, so that a scraper works with both. */
+const META = "_meta";
+
+function toWrite(fields: unknown): string {
+  const json = asJson(fields);
+  // Parsed only where the name stands somewhere in it: a field of a field may have it.
+  if (json.includes(`"${META}":`) && Object.hasOwn(JSON.parse(json), META))
+    throw new TypeError(`item: a field cannot be called ${META}, which is where an item says of what page it is; give it another name`);
+  return json;
+}
+
 function judged(type: string, key: string | null, result: SchemaResult, given: string): Kept {
-  if (result.issues === undefined) return withKey(type, key, result.value, asJson(result.value));
+  if (result.issues === undefined) return withKey(type, key, result.value, toWrite(result.value));
   const shown = shownOf(given);
   if (result.issues.length === 0) return { bad: [{ type, field: "", message: "refused by its schema", item: shown }] };
   return { bad: result.issues.map(({ path, message }) => ({ type, field: detached(spellPath(path)), message: detached(message), item: shown })) };
