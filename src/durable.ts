@@ -214,7 +214,7 @@ function foundRun(dir: string, spec: string, finishReason: string | null): Found
       bytes: tally.get("bytes") ?? 0,
       failed: tally.get("outcome:failed") ?? 0,
       items: tally.get("items") ?? 0,
-      itemsCut: tally.get("itemsCut") ?? 0,
+      seedsRead: counters?.seedsComplete ?? false,
       finishReason,
     };
   } finally {

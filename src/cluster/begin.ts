@@ -33,7 +33,7 @@ const ROUNDS = 5;
 const SEEDS_SHOWN = 3;
 
 /** Nothing is known of it yet but its spec. */
-const UNSEEN = { completed: false, left: 0, counted: 0, elapsedMs: 0, bytes: 0, failed: 0, items: 0, itemsCut: 0, finishReason: null } as const;
+const UNSEEN = { completed: false, left: 0, counted: 0, elapsedMs: 0, bytes: 0, failed: 0, items: 0, seedsRead: false, finishReason: null } as const;
 
 const specOf = ({ info }: StoredCrawl): CrawlSpec => parseSpec(JSON.parse(info.get("spec") ?? "{}"));
 
@@ -50,7 +50,7 @@ async function foundRun(link: Link, crawl: StoredCrawl): Promise<FoundRun> {
     bytes: tally.get("bytes") ?? 0,
     failed: tally.get("outcome:failed") ?? 0,
     items: tally.get("items") ?? 0,
-    itemsCut: tally.get("itemsCut") ?? 0,
+    seedsRead: at?.seedsComplete ?? false,
     finishReason,
   };
 }

@@ -122,6 +122,7 @@ async function openOn(link: Link, input: SharedInput, { hooks, use, undo }: Open
   if (resumed) {
     await crawls.tell(id, "reopen", "");
     await frontier.setPageLimit(spec.limits.pages);
+    await frontier.setItemLimit(spec.limits.items);
   }
   const time = noteTime(crawls, id, clock, elapsedBeforeMs);
   let wrote = resumed;

@@ -197,7 +197,7 @@ export interface Frontier {
   abandon?(tokens: readonly Token[]): Promise<void>;
   /** New deadline for what is still held; answers the tokens that are lost and the control state. */
   renew(held: readonly Token[]): Promise<{ readonly lost: readonly Token[]; readonly control: Control }>;
-  /** Links first, then the pages: one step with what `write` appends (FrontierHooks). Second use of a token: `stale`, changes nothing but the links. */
+  /** Links first, then the pages: one step with what `write` appends (FrontierHooks). Second use of a token: `stale`, changes nothing but the links, as a page does that the item limit hands back. */
   settle(pages: readonly Settled[], links: readonly CrawlRequest[]): Promise<readonly ("applied" | "stale")[]>;
   tune(host: HostKey, tuning: HostTuning): Promise<void>;
   /** URLs that say what belongs to the crawl: every other process that works on it, or goes on with it, is told of them with its next claim. Idempotent. */
@@ -207,6 +207,8 @@ export interface Frontier {
   control(to: Control): Promise<void>;
   /** Raise (or lower) limits.pages; used on resume. */
   setPageLimit(limit: number | null): Promise<void>;
+  /** The same of the item limit. */
+  setItemLimit(limit: number | null): Promise<void>;
   /** Values kept for user code, JSON text by key. Those of one run (`run:…`) are gone with the next. */
   values(): Promise<ReadonlyMap<string, string>>;
   /** Changes values outside of a settle step. */
@@ -240,7 +242,10 @@ export interface FrontierHooks {
 /** The rules a frontier keeps; comes from the spec (assemble.ts). */
 export interface FrontierConfig {
   readonly limitPages: number | null;
-  /** Items past this many are cut from the outputs in the settle step; what is kept raises the counter `items`. Absent: no limit. */
+  /**
+   * Items past this many are not written; what is written raises the counter `items`. A page none of whose items finds room is handed back in the settle
+   * step (`stale`), one of which some do is written with these and queued again for the rest; while there is no room nothing is claimed. Absent: no limit.
+   */
   readonly limitItems?: number | null;
   /** Run by levels with the two-level window (design: depth). Null: no levels. */
   readonly levels: boolean;

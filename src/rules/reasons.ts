@@ -2,9 +2,9 @@
 import type { CrawlSpec } from "../core/spec.ts";
 import { spellDuration, spellSize } from "../core/units.ts";
 
-/** "ended by --limit 100": the limit with its figure where the run has one; a reason of a newer version stands as it is. */
-export function reasonWords(reason: string, limits: CrawlSpec["limits"] | null): string {
-  const by = (flag: string, figure: string | number | null | undefined) => `ended by ${flag}${figure == null ? "" : ` ${figure}`}`;
+/** "--limit 100": the limit behind a reason, with its figure where there is one; null: the reason is no limit. */
+export function limitWords(reason: string, limits: CrawlSpec["limits"] | null): string | null {
+  const by = (flag: string, figure: string | number | null | undefined) => `${flag}${figure == null ? "" : ` ${figure}`}`;
   switch (reason) {
     case "limit-pages":
       return by("--limit", limits?.pages);
@@ -16,9 +16,14 @@ export function reasonWords(reason: string, limits: CrawlSpec["limits"] | null):
       return by("--max-bytes", limits?.bytes == null ? null : spellSize(limits.bytes));
     case "limit-errors":
       return by("--max-errors", limits?.errors);
-    case "stop-condition":
-      return "stopped";
     default:
-      return reason;
+      return null;
   }
+}
+
+/** "ended by --limit 100"; a reason of a newer version stands as it is. */
+export function reasonWords(reason: string, limits: CrawlSpec["limits"] | null): string {
+  const limit = limitWords(reason, limits);
+  if (limit !== null) return `ended by ${limit}`;
+  return reason === "stop-condition" ? "stopped" : reason;
 }

@@ -13,7 +13,7 @@ const found = (more: Partial<FoundRun> = {}): FoundRun => ({
   bytes: 9_000,
   failed: 2,
   items: 40,
-  itemsCut: 0,
+  seedsRead: true,
   finishReason: null,
   ...more,
 });
@@ -63,9 +63,27 @@ test("a run ended by a limit goes on when the limit is larger or gone; with the 
   }
 });
 
-test("a run whose item limit cut a page in two starts anew under a larger one: the rest of that page is gone", () => {
-  const cut = found({ completed: true, finishReason: "limit-items", itemsCut: 3 });
-  assert.equal(decideResume(cut, spec({ limits: { items: 90 } }), "d").kind, "new-run");
+test("a run that is past its larger limit already goes on, to end at once: it says so, and is not begun anew", () => {
+  const ended = [
+    ["limit-bytes", { bytes: 1_500 }, { bytes: 3_000 }, { bytes: 3_000 }, "--max-bytes 3KB"],
+    ["limit-errors", { errors: 0 }, { errors: 1 }, { failed: 2 }, "--max-errors 1"],
+    ["limit-time", { time: "1s" }, { time: "2s" }, { elapsedMs: 2_500 }, "--time-limit 2s"],
+    ["limit-items", { items: 10 }, { items: 30 }, { items: 40 }, "--max-items 30"],
+  ] as const;
+  for (const [finishReason, before, now, spent, words] of ended) {
+    const run = found({ completed: true, finishReason, spec: spec({ limits: before }), ...spent });
+    const past = decideResume(run, spec({ limits: now }), "d");
+    assert.equal(past.kind, "resume", finishReason);
+    assert.match(past.say, new RegExp(`has passed ${words} already: nothing is fetched, and nothing is dropped`));
+    assert.match(decideResume(run, spec(), "d").say, /: going on \(/);
+    assert.equal(decideResume(run, spec({ limits: before }), "d").kind, "new-run");
+  }
+});
+
+test("a run ended by a limit before all its seeds were read goes on even if nothing is queued", () => {
+  const ended = found({ completed: true, left: 0, finishReason: "limit-bytes", spec: spec({ limits: { bytes: 1_500 } }) });
+  assert.equal(decideResume({ ...ended, seedsRead: false }, spec({ limits: { bytes: 90_000 } }), "d").kind, "resume");
+  assert.equal(decideResume(ended, spec({ limits: { bytes: 90_000 } }), "d").kind, "new-run");
 });
 
 test("a finished run is followed by a new one, whatever the options", () => {

@@ -1,6 +1,6 @@
 /** What a command finds in its state directory, and what it does about it. Pure: the decision and its one line. */
 import { type CrawlSpec, options } from "../core/spec.ts";
-import { reasonWords } from "./reasons.ts";
+import { limitWords, reasonWords } from "./reasons.ts";
 
 /** What a state directory holds. */
 export interface FoundRun {
@@ -9,14 +9,14 @@ export interface FoundRun {
   readonly completed: boolean;
   /** Requests queued, delayed or lost with the last process. */
   readonly left: number;
+  /** All its seeds are in: it can go on without them. */
+  readonly seedsRead: boolean;
   readonly counted: number;
   /** Ms of work, bytes on the wire, failed pages and items so far. */
   readonly elapsedMs: number;
   readonly bytes: number;
   readonly failed: number;
   readonly items: number;
-  /** Items that the limit cut off: their pages are done. */
-  readonly itemsCut: number;
   readonly finishReason: string | null;
 }
 
@@ -57,26 +57,39 @@ function spelled(path: string): string {
   return flag === undefined ? path : `--${flag}`;
 }
 
-/** Whether the limit that ended the run leaves room now. */
-function isRaised(found: FoundRun, { limits }: CrawlSpec): boolean {
+interface Limit {
+  /** Null: there is none. */
+  readonly before: number | null;
+  readonly now: number | null;
+  /** Whether the run has spent as much already. */
+  passed(limit: number): boolean;
+}
+
+/** The limit that ended the run; null: none did. */
+function limitOf(found: FoundRun, { limits }: CrawlSpec): Limit | null {
+  const before = found.spec.limits;
   switch (found.finishReason) {
     case "limit-pages":
-      return limits.pages === null || limits.pages > found.counted;
+      return { before: before.pages, now: limits.pages, passed: (limit) => found.counted >= limit };
     case "limit-items":
-      return found.itemsCut === 0 && (limits.items === null || limits.items > found.items);
+      return { before: before.items, now: limits.items, passed: (limit) => found.items >= limit };
     case "limit-time":
-      return limits.time === null || limits.time > found.elapsedMs;
+      return { before: before.time, now: limits.time, passed: (limit) => found.elapsedMs >= limit };
     case "limit-bytes":
-      return limits.bytes === null || limits.bytes > found.bytes;
+      return { before: before.bytes, now: limits.bytes, passed: (limit) => found.bytes >= limit };
     case "limit-errors":
-      return limits.errors === null || limits.errors >= found.failed;
+      return { before: before.errors, now: limits.errors, passed: (limit) => found.failed > limit };
     default:
-      return false;
+      return null;
   }
 }
 
+/** A larger one is larger even where the run has passed it already: then it ends at once, and keeps what it has. */
+const isRaised = ({ before, now, passed }: Limit): boolean => now === null || (before === null ? !passed(now) : now > before);
+
 export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): ResumeDecision {
-  const goesOn = found.completed && found.left > 0 && isRaised(found, now);
+  const limit = limitOf(found, now);
+  const goesOn = found.completed && (found.left > 0 || !found.seedsRead) && limit !== null && isRaised(limit);
   const counted = `${found.counted} page${found.counted === 1 ? "" : "s"}`;
   const ended = reasonWords(found.finishReason ?? "finished", found.spec.limits);
   if (found.completed && !goesOn) {
@@ -92,6 +105,14 @@ export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): Resu
       say: `the crawl in ${dir} is unfinished and was started with other options: ${names}. Use the same ones to resume it, or --fresh to drop it`,
     };
   }
-  const why = goesOn ? `the crawl in ${dir} ${ended}: going on` : `resuming the unfinished crawl in ${dir}`;
-  return { kind: "resume", say: `${why} (${counted} done, ${found.left} queued)` };
+  return {
+    kind: "resume",
+    say: `${goesOn ? goingOn(found, now, dir, limit) : `resuming the unfinished crawl in ${dir}`} (${counted} done, ${found.left} queued)`,
+  };
+}
+
+function goingOn(found: FoundRun, { limits }: CrawlSpec, dir: string, { now, passed }: Limit): string {
+  const ended = `the crawl in ${dir} ${reasonWords(found.finishReason ?? "finished", found.spec.limits)}`;
+  if (now === null || !passed(now)) return `${ended}: going on`;
+  return `${ended}, and has passed ${limitWords(found.finishReason ?? "", limits)} already: nothing is fetched, and nothing is dropped`;
 }

@@ -20,6 +20,8 @@ export const RUN_BROKEN = "run:broken:";
 export const RUN_PARTIAL = "run:partial";
 /** Stands for the handler where there are none, but items and their stop rules. */
 export const NO_HANDLER = "";
+/** Of a page that the item limit cut in two: how many of its items are written. */
+export const RUN_CUT = "run:cut:";
 /** That a scraper stopped the run. */
 export const RUN_STOP = "run:stop";
 

@@ -19,6 +19,7 @@ import {
   seenValue,
   write,
 } from "./memory/desk.ts";
+import { isRest } from "./memory/items.ts";
 import { depthOf, type Place, RELINK_HELD, RELINK_QUEUED, stateOf } from "./memory/place.ts";
 import { keepCookies, settle } from "./memory/settle.ts";
 
@@ -80,6 +81,9 @@ export function createFrontierParts(config: FrontierConfig, hooks: FrontierHooks
     },
     control: (to) => turnTo(desk, to),
     setPageLimit: (limit) => setLimit(desk, limit),
+    setItemLimit(limit) {
+      desk.itemLimit = limit;
+    },
     values: () => new Map(desk.values),
     setValues: (changes) => changeValues(desk, changes),
     counts: () => countsOf(desk),
@@ -116,6 +120,7 @@ export function frontierOf(parts: FrontierParts, around: <T>(name: StepName, run
     addCookies: async (cookies) => around("addCookies", () => steps.addCookies(cookies)),
     control: async (to) => around("control", () => steps.control(to)),
     setPageLimit: async (limit) => around("setPageLimit", () => steps.setPageLimit(limit)),
+    setItemLimit: async (limit) => around("setItemLimit", () => steps.setItemLimit(limit)),
     values: async () => around("values", () => steps.values()),
     setValues: async (changes) => around("setValues", () => steps.setValues(changes)),
     counts: async () => around("counts", steps.counts),
@@ -268,9 +273,9 @@ async function* remaining(desk: Desk): AsyncGenerator<CrawlRequest> {
   }
 }
 
-/** Not: robots requests, entries that were lowered since, pages that are only fetched again for their links. */
+/** Not: robots requests, entries that were lowered since, pages that are only fetched again for their links or the rest of their items. */
 function isListed(desk: Desk, place: Place, level: number | null): boolean {
-  if (isRobots(place)) return false;
+  if (isRobots(place) || isRest(desk, place)) return false;
   if (isDetached(place)) return true;
   const value = seenValue(desk, place);
   const state = stateOf(value);

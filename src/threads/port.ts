@@ -196,6 +196,7 @@ export function createPortFrontier({ seed, allLinks, clock, tell, view }: PortOp
     seedsComplete: notHere,
     addCookies: notHere,
     setPageLimit: notHere,
+    setItemLimit: notHere,
     setValues: notHere,
     counts: notHere,
     hosts: notHere,

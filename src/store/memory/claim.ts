@@ -9,6 +9,7 @@ import {
   freeSlot,
   type Host,
   isDetached,
+  isRelink,
   isRobots,
   knowStart,
   levelOfPlace,
@@ -19,9 +20,10 @@ import {
   seenValue,
   write,
 } from "./desk.ts";
+import { forgetCut, isTold, itemRoom } from "./items.ts";
 import { UNNUMBERED } from "./journal.ts";
 import type { LeaseEntry } from "./leases.ts";
-import { DEEPEST, DROPPED, depthOf, originOf, type Place, pack, RELINK_HELD, stateOf } from "./place.ts";
+import { DEEPEST, DROPPED, depthOf, originOf, type Place, pack } from "./place.ts";
 import type { Lane } from "./queue.ts";
 import { delayOfRate } from "./rate.ts";
 import { type OriginEntry, robotsRequest } from "./robots.ts";
@@ -46,7 +48,7 @@ export function claim(desk: Desk, max: number, newToken: NewToken): Claim {
   completeIfOver(desk);
   if (desk.completed) return { kind: "drained" };
   if (desk.control === "pause") return { kind: "held", why: "paused" };
-  if (desk.control === "drain" || desk.control === "now") return { kind: "held", why: "stopping" };
+  if (desk.control === "drain" || desk.control === "now" || itemRoom(desk) === 0) return { kind: "held", why: "stopping" };
   const leases = takeTurns(desk, Math.min(max, MOST_LEASES), newToken);
   if (leases.length > 0) {
     const seeds = desk.newSeeds;
@@ -66,7 +68,7 @@ export function reap(desk: Desk): void {
     const lost: Place = { ...entry.place, crashes: entry.place.crashes + 1 };
     const given = lost.crashes >= MAX_CRASHES;
     // Written first: when the sinks refuse, the lease stays and nothing has changed.
-    if (given && !isRobots(lost) && !isRelink(desk, lost)) {
+    if (given && !isRobots(lost) && !isTold(desk, lost)) {
       write(desk, [crashOutput(desk, lost)]);
       countCrash(desk);
     }
@@ -89,8 +91,6 @@ export function crashOutput(desk: Desk, place: Place): Output {
   return owed === undefined || owed.length === 0 || output.owed !== undefined ? output : { ...output, owed };
 }
 
-export const isRelink = (desk: Desk, place: Place): boolean => !isDetached(place) && stateOf(seenValue(desk, place)) === RELINK_HELD;
-
 /** Takes a lease off the books; its place is counted nowhere after this. */
 export function endLease(desk: Desk, entry: LeaseEntry): void {
   desk.leases.remove(entry);
@@ -103,6 +103,7 @@ export function endLease(desk: Desk, entry: LeaseEntry): void {
 
 /** The place ends without a page. */
 export function leaveDropped(desk: Desk, place: Place): void {
+  forgetCut(desk, place);
   desk.dropped++;
   desk.levels.drop(levelOfPlace(desk, place));
   desk.journal?.gone(place.seq);

@@ -62,11 +62,14 @@ export interface Desk {
   readonly tally: Map<string, number>;
   /** Kept for user code, JSON text. */
   readonly values: Map<string, string>;
+  /** Pages with a part of their items written (items.ts), by fingerprint: how many. */
+  readonly cuts: Map<string, number>;
   readonly jars: Map<string, readonly Cookie[]>;
   /** Leases that `now` has ended: only their `returned` may still come. */
   readonly revoked: Set<string>;
   newSeeds: string[];
   limit: number | null;
+  itemLimit: number | null;
   control: Control;
   /** `finish` was said: it outlasts a pause. */
   finishing: boolean;
@@ -106,10 +109,12 @@ export function createDesk(config: FrontierConfig, hooks: FrontierHooks, env: Me
     carried: new Map(),
     tally: new Map(),
     values: new Map(),
+    cuts: new Map(),
     jars: new Map(),
     revoked: new Set(),
     newSeeds: [],
     limit: config.limitPages,
+    itemLimit: config.limitItems ?? null,
     control: "run",
     finishing: false,
     seedsComplete: false,
@@ -131,6 +136,9 @@ export const isRobots = (place: Place): boolean => place.request.hop === "robots
 
 /** A reopened URL is a place of its own beside the seen table's: its first place was settled. */
 export const isDetached = (place: Place): boolean => place.request.rest?.reopen === true;
+
+/** Queued or held again for its links only. */
+export const isRelink = (desk: Desk, place: Place): boolean => !isDetached(place) && stateOf(seenValue(desk, place)) === RELINK_HELD;
 
 export const carriedKey = (of: Fingerprint): string => `${of.idHi}:${of.idLo}`;
 
@@ -224,8 +232,7 @@ export function completeIfOver(desk: Desk): void {
 /** Hands outputs to the sinks; when they cannot take them, nothing has passed the once filter. */
 export function write(desk: Desk, outputs: readonly Output[]): void {
   if (outputs.length === 0) return;
-  const within = withinItems(desk, outputs);
-  const passed = within.map(desk.once.pass);
+  const passed = outputs.map(desk.once.pass);
   try {
     desk.hooks.write(passed);
   } catch (error) {
@@ -233,28 +240,6 @@ export function write(desk: Desk, outputs: readonly Output[]): void {
     throw error;
   }
   for (const output of passed) notePassed(desk, output);
-  // Such a run cannot go on under a larger limit: what was cut off is gone.
-  const cut = itemsOf(outputs) - itemsOf(within);
-  if (cut > 0) raise(desk, "itemsCut", cut);
-}
-
-function itemsOf(outputs: readonly Output[]): number {
-  let n = 0;
-  for (const { items } of outputs) if (items !== undefined) n += items.length;
-  return n;
-}
-
-/** What an item limit leaves of them. */
-function withinItems(desk: Desk, outputs: readonly Output[]): readonly Output[] {
-  const limit = desk.config.limitItems ?? null;
-  if (limit === null || !outputs.some((output) => output.items !== undefined)) return outputs;
-  let room = Math.max(0, limit - (desk.tally.get("items") ?? 0));
-  return outputs.map((output) => {
-    if (output.items === undefined) return output;
-    const items = output.items.length <= room ? output.items : output.items.slice(0, room);
-    room -= items.length;
-    return items === output.items ? output : { ...output, items };
-  });
 }
 
 /** Changes values of the user's code. */

@@ -6,13 +6,14 @@ import type { CrawlRequest } from "../../core/request.ts";
 import { mergeCookies } from "../../rules/cookies.ts";
 import { takeAnswer } from "../../rules/pacing.ts";
 import { admit } from "./admit.ts";
-import { endLease, isRelink, leaveDropped, originEntryOf, settleRobots, siteOf } from "./claim.ts";
+import { endLease, leaveDropped, originEntryOf, settleRobots, siteOf } from "./claim.ts";
 import {
   changeValues,
   completeIfOver,
   type Desk,
   delay,
   isDetached,
+  isRelink,
   isRobots,
   knowStart,
   levelOfPlace,
@@ -22,16 +23,19 @@ import {
   seenValue,
   write,
 } from "./desk.ts";
+import { fitItems, forgetCut, isTold, noteCut } from "./items.ts";
 import { UNNUMBERED } from "./journal.ts";
 import type { LeaseEntry } from "./leases.ts";
 import { DONE, depthOf, type Place, pack, RELINK_QUEUED } from "./place.ts";
 
 type Answer = "applied" | "stale";
 
-export function settle(desk: Desk, pages: readonly Settled[], links: readonly CrawlRequest[], accepts: (request: CrawlRequest) => boolean): Answer[] {
-  const entries = pages.map((page) => desk.leases.find(page.token));
-  const answers = firstUses(desk, pages, entries);
-  checkKinds(pages, entries);
+export function settle(desk: Desk, brought: readonly Settled[], links: readonly CrawlRequest[], accepts: (request: CrawlRequest) => boolean): Answer[] {
+  const entries = brought.map((page) => desk.leases.find(page.token));
+  const answers = firstUses(desk, brought, entries);
+  checkKinds(brought, entries);
+  const fit = fitItems(desk, brought, entries);
+  const pages = fit?.pages ?? brought;
   const admission = admit(desk, links.length === 0 ? links : honest(desk, pages, entries, links), accepts);
   const outputs: Output[] = admission.owed ?? [];
   if (admission.duplicates !== null && admission.duplicates.length > 0)
@@ -47,7 +51,8 @@ export function settle(desk: Desk, pages: readonly Settled[], links: readonly Cr
   if (admission.known > 0) raise(desk, "duplicates", admission.known);
   for (let i = 0; i < pages.length; i++) {
     const entry = entries[i];
-    if (entry !== undefined && answers[i] === "applied") apply(desk, entry, pages[i]!);
+    if (entry !== undefined && answers[i] === "applied") apply(desk, entry, pages[i]!, fit?.cut.get(i) ?? null);
+    if (pages[i] !== brought[i] && pages[i]!.settlement.kind === "returned") answers[i] = "stale";
   }
   completeIfOver(desk);
   return answers;
@@ -87,7 +92,7 @@ function honest(desk: Desk, pages: readonly Settled[], entries: readonly (LeaseE
   let doubtful = false;
   for (let i = 0; i < pages.length; i++) {
     const entry = entries[i];
-    if (entry !== undefined && !isRelink(desk, entry.place)) recorded.add(entry.place.request.url);
+    if (entry !== undefined && !isTold(desk, entry.place)) recorded.add(entry.place.request.url);
     else doubtful = true;
   }
   if (!doubtful) return links;
@@ -98,15 +103,17 @@ function honest(desk: Desk, pages: readonly Settled[], entries: readonly (LeaseE
   });
 }
 
-function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
+/** `cut`: so many of its items are written, and the page is to be fetched for the rest. */
+function apply(desk: Desk, entry: LeaseEntry, page: Settled, cut: number | null): void {
   const { host, place } = entry;
   const { settlement } = page;
   const now = desk.env.clock.now();
   const relink = isRelink(desk, place);
+  const told = relink || isTold(desk, place);
   knowStart(desk, entry, page.sinceStartMs === null ? null : now - page.sinceStartMs);
   learn(desk, entry, page, now);
   endLease(desk, entry);
-  if (!relink) {
+  if (!told && settlement.kind !== "returned") {
     for (const [name, by] of page.tally) raise(desk, name, by);
     if (page.values !== undefined) changeValues(desk, page.values);
   }
@@ -117,7 +124,13 @@ function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
   if (page.setCookies !== null && page.setCookies.length > 0) keepCookies(desk, host.key, page.setCookies);
   switch (settlement.kind) {
     case "done":
-      if (settlement.counted && !relink) desk.counted++;
+      if (settlement.counted && !told) desk.counted++;
+      if (cut !== null) {
+        noteCut(desk, place, cut);
+        requeueFront(desk, forgiven(desk, place));
+        break;
+      }
+      forgetCut(desk, place);
       leaveDone(desk, entry);
       break;
     case "retry":
@@ -134,6 +147,13 @@ function apply(desk: Desk, entry: LeaseEntry, page: Settled): void {
       break;
   }
   desk.hosts.place(host);
+}
+
+/** The place without the outputs of redirects that it owed: they are written with its record. */
+function forgiven(desk: Desk, place: Place): Place {
+  const { request } = place;
+  if (request.rest?.owed === undefined) return place;
+  return renumbered(desk, { ...place, request: { ...request, rest: { ...request.rest, owed: [] } } }, false, null);
 }
 
 /** What the answer says of its host. */

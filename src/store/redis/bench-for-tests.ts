@@ -49,6 +49,7 @@ const METHODS = [
   "addCookies",
   "control",
   "setPageLimit",
+  "setItemLimit",
   "setValues",
 ] as const;
 const WRITING: ReadonlySet<string> = new Set(["add", "claim", "settle"]);

@@ -311,6 +311,7 @@ export async function openRedisFrontier(config: FrontierConfig, env: RedisFronti
     }),
     control: alive(async (to) => void (await run("control", "control", to))),
     setPageLimit: alive(async (limit) => void (await run("control", "limit", limit === null ? "" : String(limit)))),
+    setItemLimit: alive(async (limit) => void (await run("control", "items", limit === null ? "" : String(limit)))),
     values: alive(async () => {
       const flat = (await link.command("HGETALL", `${keys[1]}:val`)) as Buffer[]; // what HGETALL answers
       return new Map(Array.from({ length: flat.length / 2 }, (_, n) => [text(flat[2 * n]), text(flat[2 * n + 1])]));

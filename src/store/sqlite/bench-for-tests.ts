@@ -47,6 +47,7 @@ export async function openSqliteBench(config: FrontierConfig, options: SqliteBen
   const written: Output[] = [];
   let refused = false;
   let limit = config.limitPages;
+  let limitItems = config.limitItems ?? null;
   const own: FrontierHooks = {
     write(outputs) {
       if (refused) throw new Error("disk full");
@@ -62,7 +63,7 @@ export async function openSqliteBench(config: FrontierConfig, options: SqliteBen
   const open = (given: FrontierHooks) =>
     openSqliteFrontier({
       dir: dir(),
-      config: { ...config, limitPages: limit },
+      config: { ...config, limitPages: limit, limitItems },
       hooks: given,
       env: { clock, random, ...(options.passing === undefined ? {} : { passing: options.passing }) },
       durability: "normal",
@@ -111,6 +112,10 @@ export async function openSqliteBench(config: FrontierConfig, options: SqliteBen
     async setPageLimit(to) {
       limit = to;
       await inner().setPageLimit(to);
+    },
+    async setItemLimit(to) {
+      limitItems = to;
+      await inner().setItemLimit(to);
     },
     values: () => inner().values(),
     setValues: (changes) => inner().setValues(changes),

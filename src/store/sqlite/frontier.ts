@@ -7,6 +7,7 @@ import type { FingerprintSeed } from "../../core/request.ts";
 import { createStopwatch } from "../../core/stopwatch.ts";
 import { countCrash, crashOutput } from "../memory/claim.ts";
 import { completeIfOver, type Desk, isDetached, type MemoryEnv, renumbered, write } from "../memory/desk.ts";
+import { forgetCut, isRest } from "../memory/items.ts";
 import { DROPPED, depthOf, pack } from "../memory/place.ts";
 import { delayOfRate } from "../memory/rate.ts";
 import { createFrontierParts, disposeDesk, frontierOf, revokeAll } from "../memory.ts";
@@ -279,7 +280,8 @@ function takeBackLost(desk: Desk, lost: readonly StoredPlace[], alone: boolean):
       back.push({ place: renumbered(desk, again, relink, null), relink, dueEpoch: null });
       continue;
     }
-    if (!relink) crashed.push(crashOutput(desk, again));
+    if (!relink && !isRest(desk, place)) crashed.push(crashOutput(desk, again));
+    forgetCut(desk, place);
     desk.journal?.gone(place.seq);
     desk.dropped++;
     desk.places++;

@@ -3,6 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Cookie, RobotsState } from "../../core/frontier.ts";
 import { createSeenTable, type SeenTable } from "../../rules/seen.ts";
 import { carry, type Desk, isDetached } from "../memory/desk.ts";
+import { loadCuts } from "../memory/items.ts";
 import { DONE, DROPPED, depthOf, HELD, levelOf, type Place, pack, QUEUED, RELINK_HELD, RELINK_QUEUED, stateOf } from "../memory/place.ts";
 import { bytesOf, FOUND, type LogKind, SEEN, SKIPPED, setDown, unpack } from "./log.ts";
 import { type Counters, readCounters, readLeased } from "./progress.ts";
@@ -155,6 +156,7 @@ export function loadDesk(db: DatabaseSync, desk: Desk): Loaded {
   const leased = new Set(row === undefined ? [] : readLeased(row.leased));
   readLearnt(db, desk);
   for (const { key, value } of db.prepare("SELECT key, value FROM val").all()) desk.values.set(String(key), String(value));
+  loadCuts(desk);
   const stale = desk.levels.on ? staleRows(db, desk, exact) : new Set<number>();
   const { lost, last } = readQueue(db, desk, leased, stale);
   for (const host of desk.hosts.all()) desk.hosts.place(host);

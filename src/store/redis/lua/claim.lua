@@ -25,7 +25,7 @@ local function reap()
     elseif p.robots then
       settleRobots(p, 'u', CRASHED_ROBOTS, '{"code":"robots-unavailable","why":"crashed"}', nil)
     else
-      if not relink then sendCrash(p, e.depth) end
+      if not relink and not cutOf(p) then sendCrash(p, e.depth) end
       leaveDropped(p)
     end
   end
@@ -333,7 +333,7 @@ if get('over') == 1 then
   flush()
   return { 'drained' }
 end
-if S.ctl == 'pause' or S.ctl == 'drain' or S.ctl == 'now' then
+if S.ctl == 'pause' or S.ctl == 'drain' or S.ctl == 'now' or (S.items and itemRoom() == 0) then
   flush()
   return { 'held', S.ctl == 'pause' and 'paused' or 'stopping' }
 end

@@ -1,4 +1,4 @@
--- control: ARGV 3 what (control, reopen, seeds, limit), 4 to. Stopping is not undone: what finishes may be paused and go on, but takes no links again.
+-- control: ARGV 3 what (control, reopen, seeds, limit, items), 4 to. Stopping is not undone: what finishes may be paused and go on, but takes no links again.
 local what, to = ARGV[3], ARGV[4]
 
 -- Leases end as if returned; their tokens may still be handed back. The last one put in front is the first to go.
@@ -46,6 +46,8 @@ elseif what == 'limit' then
     set('over', 0)
     call('ZADD', T .. ':jobs', S.id, S.id)
   end
+elseif what == 'items' then
+  set('items', tonumber(to) or '')
 else
   return redis.error_reply('BADARGS control')
 end

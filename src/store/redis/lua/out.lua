@@ -22,7 +22,7 @@ local function sendSized(sized)
 end
 local function send(packet) sendSized(pack('<I4', #packet) .. packet) end
 
-local passPacket
+local passPacket, itemsOf, passRest
 do
   local NONE = 4294967295
   -- Whether this is the first time; bit 1 skipped, 2 found.
@@ -71,42 +71,93 @@ do
     return at
   end
 
-  local itemsSoFar
-  local function passItems(packet, at, out)
+  -- `told`: so many are written already; `keep`: so many of the others are to be, nil: all.
+  local function passItems(packet, at, out, told, keep)
     local n, from = read('<I4', packet, at)
     if n == NONE then
       out[#out + 1] = pack('<I4', NONE)
-      return
+      return 0
     end
-    if not itemsSoFar then itemsSoFar = tonumber(call('HGET', J .. ':t', 'items') or 0) end
-    local room = S.items and math.max(0, S.items - itemsSoFar) or n
-    local kept = math.min(n, room)
-    local next = from
-    for _ = 1, kept do
-      local size, after = read('<I4', packet, next)
-      next = after + size
+    local passed = math.min(n, told or 0)
+    local kept = math.min(n - passed, keep or n)
+    local function after(count, place)
+      for _ = 1, count do
+        local size, next = read('<I4', packet, place)
+        place = next + size
+      end
+      return place
     end
+    from = after(passed, from)
     if kept > 0 then raise('items', kept) end
-    if kept < n then raise('itemsCut', n - kept) end
-    itemsSoFar = itemsSoFar + kept
-    out[#out + 1] = pack('<I4', kept) .. sub(packet, from, next - 1)
+    out[#out + 1] = pack('<I4', kept) .. sub(packet, from, after(kept, from) - 1)
+    return kept
+  end
+
+  -- Where the items of a packet begin.
+  local function itemsAt(packet, at)
+    local n, next = read('<I4', packet, at + 5 + read('<I4', packet, at + 1))
+    for _ = 1, n do
+      local size
+      size, next = read('<I4', packet, next + 10 + byte(packet, next + 9))
+      next = next + size
+    end
+    n, next = read('<I4', packet, next)
+    for _ = 1, n do
+      local size
+      size, next = read('<I4', packet, next + 8)
+      next = next + size
+    end
+    return next
+  end
+
+  -- Of several packets the last is the page's own.
+  local function ownAt(packets)
+    local at, own = 1, nil
+    while at <= #packets do
+      local size, from = read('<I4', packets, at)
+      at, own = from + size, from
+    end
+    return own
+  end
+
+  -- How many items a page has.
+  function itemsOf(packets)
+    local own = ownAt(packets)
+    local n = own and read('<I4', packets, itemsAt(packets, own)) or 0
+    return n == NONE and 0 or n
+  end
+
+  -- Of a page that has been told of the rest of its items.
+  function passRest(packets, told, keep)
+    local own = ownAt(packets)
+    if not own then return end
+    local head = '\0{"page":null,"listed":false,"edges":[]}'
+    local out = { 'o', pack('<I4', #head), head, pack('<I4I4', 0, 0) }
+    if passItems(packets, itemsAt(packets, own), out, told, keep) > 0 then send(table.concat(out)) end
   end
 
   -- Sends a packet with what has not passed before.
-  function passPacket(packet)
+  function passPacket(packet, keep)
     local size = read('<I4', packet, 2)
     local at = 6 + size
     local out = { sub(packet, 1, at - 1) }
     at = passSkips(packet, at, out)
     at = passFound(packet, at, out)
-    passItems(packet, at, out)
+    passItems(packet, at, out, nil, keep)
     send(table.concat(out))
   end
 end
 
--- Several packets, each behind its length.
+-- How many more items may be written.
+local function itemRoom()
+  local limit = tonumber(S.items)
+  if not limit then return INF end
+  return math.max(0, limit - tonumber(call('HGET', J .. ':t', 'items') or 0))
+end
+
+-- Several packets, each behind its length. `keep`: so many items of the last one, the only one that has any.
 local NOTHING_ELSE = string.rep('\0', 8) .. string.rep('\255', 4)
-local function passPackets(packets)
+local function passPackets(packets, keep)
   if #packets > 21 then
     -- Often there is one, with a record alone.
     local size, _, head = read('<I4c1I4', packets)
@@ -118,7 +169,7 @@ local function passPackets(packets)
   local at = 1
   while at <= #packets do
     local size, from = read('<I4', packets, at)
-    passPacket(sub(packets, from, from + size - 1))
+    passPacket(sub(packets, from, from + size - 1), keep)
     at = from + size
   end
 end

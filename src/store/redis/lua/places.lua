@@ -214,7 +214,22 @@ local function endLease(e)
   note(e.host)
 end
 
+-- Pages that the item limit cut in two: they have their record, and are fetched again for the rest. Among the values of the user's code, as RUN_CUT has it.
+local function cutKey(p) return 'run:cut:' .. string.gsub(p.fp, '.', function(c) return format('%02x', byte(c)) end) end
+-- How many of its items are written; nil: it is no such page.
+local function cutOf(p)
+  if get('cuts') == 0 or p.robots then return nil end
+  return tonumber(call('HGET', J .. ':val', cutKey(p)) or nil)
+end
+local function noteCut(p, written)
+  if call('HSET', J .. ':val', cutKey(p), written) == 1 then bump('cuts', 1) end
+end
+local function forgetCut(p)
+  if get('cuts') > 0 and call('HDEL', J .. ':val', cutKey(p)) == 1 then bump('cuts', -1) end
+end
+
 local function leaveDropped(p)
+  forgetCut(p)
   bump('dropped', 1)
   dropLevel(levelOfPlace(p))
   if LEVELS and not p.detached then setSeen(p.fp, valueOf(DROPPED, depthOf(seen(p.fp)))) end

@@ -1,8 +1,9 @@
 -- remaining: ARGV 3 what (host, delayed), 4 name of the host or the rank, 5 number of its lane, 6 offset, 7 most. Answers whether the lane went on, and of each
--- entry: host, priority, depth, entry. Left out: robots requests, entries lowered since, pages that are only fetched again for their links.
+-- entry: host, priority, depth, entry. Left out: robots requests, entries lowered since, pages that are only fetched again for their links
+-- or the rest of their items.
 local out = {}
 local function list(p, level, entry)
-  if p.robots then return end
+  if p.robots or cutOf(p) then return end
   local depth = p.depth or 0
   if not p.detached then
     local value = seen(p.fp)

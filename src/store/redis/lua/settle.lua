@@ -45,14 +45,39 @@ local function leaseOf(n)
   return e
 end
 
+-- The item limit. Of a page: how many of its items are written already (nil: it has no record yet), how many of the others will be (nil: all), how many are
+-- then, where that is not all, and whether it is handed back, since none finds room.
+local told, keep, cut, back = {}, {}, {}, {}
+do
+  local room, any = itemRoom(), get('cuts') > 0
+  for n = 1, (any or room < INF) and pageCount or 0 do
+    local a = from + (n - 1) * ARGS
+    local kind, packets = ARGV[a + 1], ARGV[a + 10]
+    local items = (kind == 'd' or kind == 'u') and itemsOf(packets) or 0
+    local e = pages[n] and pages[n] ~= '' and (any and kind ~= 'b' or items > 0) and leaseOf(n)
+    if e and not isRelink(placeOf(e)) then
+      told[n] = cutOf(placeOf(e))
+      local more = math.max(0, items - (told[n] or 0))
+      keep[n] = math.min(more, room)
+      if keep[n] < more and room > 0 then cut[n] = (told[n] or 0) + keep[n] end
+      if more > 0 and room == 0 then
+        back[n] = true
+        answers[n] = 0
+      end
+      room = room - keep[n]
+    end
+  end
+end
+local function kindOf(n) return back[n] and 'b' or ARGV[from + (n - 1) * ARGS + 1] end
+
 -- Redirect targets whose hop must not be recorded again owe nothing: its lease was lost, or it was fetched for its links only.
 addGroups(6, groups, true, function()
   local recorded, doubtful = {}, false
   for n = 1, pageCount do
-    local e, kind = leaseOf(n), ARGV[from + (n - 1) * ARGS + 1]
+    local e, kind = leaseOf(n), kindOf(n)
     -- A lease that comes back, or is tried again, vouches for no link: the page was settled in vain under an older one.
     local ends = kind == 'd' or kind == 'u'
-    if e and ends and not isRelink(placeOf(e)) then recorded[e.place.fp] = true else doubtful = true end
+    if e and ends and not told[n] and not isRelink(placeOf(e)) then recorded[e.place.fp] = true else doubtful = true end
   end
   return doubtful and recorded or nil
 end)
@@ -61,14 +86,19 @@ for _, packets in ipairs(owed) do passPackets(packets) end
 for _, packet in ipairs(repeated) do send(packet) end
 for n = 1, pageCount do
   local packets = pages[n] and ARGV[from + (n - 1) * ARGS + 10] or ''
-  if packets ~= '' and pages[n] ~= '' and not (LEVELS and isRelink(placeOf(leaseOf(n)))) then passPackets(packets) end
+  local kind = kindOf(n)
+  if told[n] and (kind == 'd' or kind == 'u') then
+    passRest(packets, told[n], keep[n])
+  elseif packets ~= '' and kind ~= 'b' and pages[n] ~= '' and not (LEVELS and isRelink(placeOf(leaseOf(n)))) then
+    passPackets(packets, keep[n])
+  end
 end
 if known + elsewhere > 0 then raise('duplicates', known + elsewhere) end
 
-local function learn(e, at)
+local function learn(e, at, kind)
   local h, tuning = e.host, ARGV[at + 5]
   if tuning ~= '' then tune(h, tuning) end
-  if ARGV[at + 1] ~= 'b' then h.settled = h.settled + 1 end
+  if kind ~= 'b' then h.settled = h.settled + 1 end
   local answer = ARGV[at + 4]
   if answer == '' then return end
   local good, ms = sub(answer, 1, 1) == 'g', tonumber(sub(answer, 2))
@@ -141,14 +171,14 @@ local function count(tally)
   end
 end
 
-local function apply(e, at)
-  local kind, since = ARGV[at + 1], tonumber(ARGV[at + 3])
+local function apply(e, at, n)
+  local kind, since = kindOf(n), tonumber(ARGV[at + 3])
   local p, h = placeOf(e), e.host
   local relink = isRelink(p)
   knowStart(e, since and now - since)
-  learn(e, at)
+  learn(e, at, kind)
   endLease(e)
-  if not relink then
+  if not relink and not told[n] and kind ~= 'b' then
     count(ARGV[at + 8])
     if ARGV[at + 9] ~= '' then changeValues(ARGV[at + 9]) end
   end
@@ -157,8 +187,15 @@ local function apply(e, at)
   end
   if ARGV[at + 6] ~= '' then keepCookies(siteOf(h), ARGV[at + 6]) end
   if kind == 'd' or kind == 'u' then
-    if kind == 'd' and not relink then bump('counted', 1) end
-    leaveDone(e)
+    if kind == 'd' and not relink and not told[n] then bump('counted', 1) end
+    if cut[n] then
+      forgive(p)
+      noteCut(p, cut[n])
+      requeueFront(p)
+    else
+      forgetCut(p)
+      leaveDone(e)
+    end
   elseif kind == 'r' then
     delay(e, tonumber(ARGV[at + 2]))
   elseif kind == 'x' then
@@ -225,7 +262,7 @@ for n = 1, pageCount do
   if text == '' then
     call('SREM', J .. ':rv', ARGV[at])
   elseif text and (leases[n] or not applyPlain(text, at)) then
-    apply(leaseOf(n), at)
+    apply(leaseOf(n), at, n)
   end
 end
 flushLevels()
