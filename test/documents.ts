@@ -66,6 +66,7 @@ function localised(block: Block, { site, port }: Place): string {
 function masked(text: string, { site, port }: Place): string {
   return text
     .replaceAll(site.url, "https://example.com/")
+    .replaceAll(new URL(site.url).host, "example.com")
     .replaceAll(port, "8080")
     .replaceAll(/\b\d+m \d\ds\b|\b[\d.]+m?s\b/g, "TIME")
     .replaceAll(/\b[\d.]+\/s\b/g, "RATE")

@@ -139,6 +139,9 @@ test("the summary has time, rate, bytes, counts, slowest hosts and files", () =>
     "  files    pages.jsonl",
   ]);
   assert.match(summaryLines(aSummary({ pages: 1, finishReason: "cancelled" }), true)[0] ?? "", /^ended: the reader of stdout went away: 1 page in /);
+  const short = aSummary({ pages: 1, elapsedMs: 120, loopCpuShare: 0.3, parseCpuShare: 0.1, slowestHosts: [host("a.example", 7)] });
+  assert.deepEqual(summaryLines(short, false).slice(1), ["  slowest  a.example 7ms", "  cpu      loop 30%, each parse worker 10% of one core"]);
+  assert.deepEqual(summaryLines({ ...short, pages: 0 }, false).slice(1), [], "of a run that fetched nothing there is nothing to tell");
   const stopped = aSummary({ pages: 2, finishReason: "stop-condition", detail: "old\n  news" });
   assert.match(summaryLines(stopped, false)[0] ?? "", /^stopped \(old news\): 2 pages in /, "the reason that a scraper gave, on one line");
 });

@@ -61,14 +61,14 @@ export function summaryLines(summary: Summary, readerLeft: boolean, asked: Asked
     ["retries", retries > 0 ? spellNumber(retries) : null],
     [
       "slowest",
-      slow.length > 1
+      pages > 0 && slow.length > 0
         ? slow
             .slice(0, 5)
             .map(({ host, meanLatencyMs }) => `${host} ${spellElapsed(meanLatencyMs)}`)
             .join(" · ")
         : null,
     ],
-    ["cpu", elapsedMs > 1_000 ? cpuRow(summary) : null],
+    ["cpu", pages > 0 ? cpuRow(summary) : null],
     ["files", filesRow(files, asked.outputs)],
   ];
   return [

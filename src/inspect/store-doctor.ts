@@ -108,8 +108,15 @@ async function checkCrawl(link: Link, at: Glance, workers: readonly WorkerView[]
   return [fail(name, `${text}; ${shown}${more}`, "report it; the crawl may end early or never: begin it anew with --fresh"), ...results];
 }
 
-/** Every check, in the order in which they are told. A store that cannot be used is told as a failure. */
-export async function examineStore(url: string): Promise<Check[]> {
+export interface StoreChecks {
+  /** In the order in which they are told. */
+  readonly checks: readonly Check[];
+  /** False: it did not answer, which is all that is known then. */
+  readonly answers: boolean;
+}
+
+/** A store that cannot be used is told as a failure. Rejects with CrawlError `store-unreachable` where it goes away meanwhile. */
+export async function examineStore(url: string): Promise<StoreChecks> {
   const began = performance.now();
   let link: Link;
   try {
@@ -117,7 +124,8 @@ export async function examineStore(url: string): Promise<Check[]> {
   } catch (error) {
     if (!(error instanceof CrawlError)) throw error;
     const away = error.code === "store-unreachable";
-    return [fail("store", error.message, away ? "start the server, or mend the address, the password or the network" : "set it right, or name another server")];
+    const next = away ? "start the server, or mend the address, the password or the network" : "set it right, or name another server";
+    return { checks: [fail("store", error.message, next)], answers: !away };
   }
   try {
     const ms = Math.round(performance.now() - began);
@@ -134,7 +142,7 @@ export async function examineStore(url: string): Promise<Check[]> {
       const at = await glance(link, id);
       if (at !== null) checks.push(...(await checkCrawl(link, at, workers)));
     }
-    return checks;
+    return { checks, answers: true };
   } finally {
     await link.close();
   }

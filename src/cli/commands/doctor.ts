@@ -1,5 +1,6 @@
 /** `skein doctor`: whether this machine, a state directory and a shared store are fit for a crawl. */
 import { resolve } from "node:path";
+import { ERROR_CODES } from "../../core/errors.ts";
 import type { Check, examine } from "../../inspect/doctor.ts";
 import type { examineStore } from "../../inspect/store-doctor.ts";
 import { harmless } from "../console.ts";
@@ -29,7 +30,7 @@ Examples:
   own: [STATE_FLAG, JSON_FLAG],
   shared: ["concurrency", "store"],
   tail: `
-Exit status: 0 nothing failed; 1 something did; 2 usage.
+Exit status: 0 nothing failed; 1 something did; 2 usage; 5 the store does not answer.
 `,
 };
 
@@ -49,8 +50,10 @@ export async function doctorCommand(argv: readonly string[], io: Io, load: () =>
   const { examine, loadStore } = await load();
   const { store, concurrency } = reading.spec;
   const local = examine({ concurrency, stateDir: named === "" ? null : resolve(io.cwd, named), cwd: io.cwd });
-  const checks = store === null ? local : [...local, ...(await (await loadStore()).examineStore(store))];
+  const stored = store === null ? null : await (await loadStore()).examineStore(store);
+  const checks = [...local, ...(stored?.checks ?? [])];
   const text = reading.isOn("json") ? JSON.stringify(checks) : doctorLines(checks).map(harmless).join("\n");
   await io.stdout.write(Buffer.from(`${text}\n`));
+  if (stored?.answers === false) return ERROR_CODES["store-unreachable"].exit;
   return checks.some(({ level }) => level === "fail") ? EXIT.internal : EXIT.ok;
 }
