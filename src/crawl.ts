@@ -62,7 +62,8 @@ export function crawl(input: CrawlInput, options: CrawlOptions = {}): CrawlRun {
 
   function begin(): Session {
     if (session !== null) return session;
-    const started = startSession(assemble(spec, options), expanded(listed === null ? seeds : spec.seeds), { pages: () => pages, items: () => items });
+    const lines = expanded(listed === null ? seeds : spec.seeds);
+    const started = startSession(assemble(spec, options), lines, { pages: () => pages, items: () => items }, listed !== null);
     session = started;
     // Whoever awaits `done` sees the failure; a reader sees it from `next`.
     started.done.catch(() => undefined);

@@ -18,8 +18,9 @@ export interface Adder {
   add(to: Frontier, lines: SeedLines): Promise<AddedSeeds | null>;
 }
 
-/** `over`: the crawl stops or has ended. */
-export function createAdder({ parts, over, wake }: { readonly parts: Parts; readonly over: () => boolean; readonly wake: () => void }): Adder {
+/** `over`: the crawl stops or has ended; `closed`: its store takes nothing any more. */
+export function createAdder(input: { readonly parts: Parts; readonly over: () => boolean; readonly closed: () => boolean; readonly wake: () => void }): Adder {
+  const { parts, over, closed, wake } = input;
   let fed = false;
   let adding = 0;
 
@@ -67,7 +68,7 @@ export function createAdder({ parts, over, wake }: { readonly parts: Parts; read
       } finally {
         adding--;
         // A store that failed or was closed has told its crawl.
-        if (!over()) await completeIfLast(to).catch(() => undefined);
+        if (!closed()) await completeIfLast(to).catch(() => undefined);
       }
     },
   };

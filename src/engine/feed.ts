@@ -22,6 +22,10 @@ export interface FeedInput {
   /** Resolves when no seed can matter any more: stopped, or the loop is over. */
   readonly over: Promise<void>;
   readonly isOver: () => boolean;
+  /** They are one list: when a stop leaves what is queued to be done, it is read to its end. Of a source what has been read by then counts. */
+  readonly listed: boolean;
+  /** Over, and what is queued is not to be done. */
+  readonly drops: () => boolean;
   readonly added: () => void;
 }
 
@@ -143,8 +147,9 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
   }
 
   if (Symbol.iterator in input.seeds) {
+    const ends = input.listed ? input.drops : isOver;
     for (const text of input.seeds) {
-      if (isOver()) break;
+      if (ends()) break;
       take(text);
       if (taker.batch.length >= BATCH) await add();
     }

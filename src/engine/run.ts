@@ -1,7 +1,7 @@
 /** The loop: claim, visit, settle, wait, until the frontier says drained. One instance works on one crawl; another process may run the same loop on the same store. */
 import type { Timer } from "../core/clock.ts";
 import { assertNever } from "../core/errors.ts";
-import type { FinishReason, StopMode } from "../core/events.ts";
+import type { StopMode } from "../core/events.ts";
 import { type Claim, type Frontier, type Lease, returned, type Settled, type Token, type ValueChange, type WaitCause } from "../core/frontier.ts";
 import type { Exchange, Fetcher } from "../core/outcome.ts";
 import type { CrawlRequest } from "../core/request.ts";
@@ -12,6 +12,7 @@ import { createTokenMap } from "../rules/token-map.ts";
 import { RUN_SERIES, RUN_STOP } from "../rules/values.ts";
 import type { Concluded } from "./concluded.ts";
 import { createRenewal } from "./leases.ts";
+import type { LimitWatch } from "./limit-watch.ts";
 import type { Parts } from "./parts.ts";
 import type { Values } from "./values.ts";
 import { createVisitor } from "./visit.ts";
@@ -48,7 +49,14 @@ export interface Loop {
   view(): LoopView;
 }
 
-/** What a loop works with, beyond the parts. `afterSettle` may ask for a stop (limits). */
+/** An exchange under way. */
+interface Flight {
+  readonly exchange: Exchange;
+  /** Its request has gone out. */
+  begun: boolean;
+}
+
+/** What a loop works with, beyond the parts. */
 export interface LoopInput {
   readonly parts: Parts;
   readonly frontier: Frontier;
@@ -65,8 +73,7 @@ export interface LoopInput {
   readonly looksOn?: boolean;
   /** Leaves after the first claim that gave something. */
   readonly once?: boolean;
-  readonly afterSettle: () => FinishReason | null;
-  readonly onLimit: (reason: FinishReason) => Promise<void>;
+  readonly limits: LimitWatch;
   /** Changes of values that were settled with a page. */
   readonly onValues: (changes: readonly ValueChange[]) => Promise<void>;
 }
@@ -75,7 +82,7 @@ export interface LoopInput {
 export const CONTROL: Readonly<Record<StopMode, "finish" | "drain" | "now">> = { queue: "finish", flight: "drain", now: "now" };
 
 export function startLoop(input: LoopInput): Loop {
-  const { parts, frontier, fetcher, scraping, values, book, gate } = input;
+  const { parts, frontier, fetcher, scraping, values, book, gate, limits } = input;
   const { clock, spec } = parts;
   const visitor = createVisitor({
     parts,
@@ -89,17 +96,21 @@ export function startLoop(input: LoopInput): Loop {
     },
   });
   /** What is held: an exchange under way, or null for a page that was fetched and is read (by the scraper, as a sitemap). */
-  const inFlight = createTokenMap<Exchange | null>();
+  const inFlight = createTokenMap<Flight | null>();
   let reading = 0;
   let pages: Settled[] = [];
   let links: CrawlRequest[] = [];
   /** One of `pages` must be settled before more is claimed. */
   let urgent = false;
+  /** For a limit that one of them reaches. */
+  let heldBack = false;
   let started: { token: Token; at: number }[] = [];
   let ended: Token[] = [];
   let requests = 0;
   let waitingFor: LoopView["waitingFor"] = null;
   let aborting = false;
+  /** Stopped, but for what is in flight. */
+  let stopping = false;
   let leaving = false;
   let failure: { readonly error: unknown } | null = null;
 
@@ -145,15 +156,27 @@ export function startLoop(input: LoopInput): Loop {
     if (inFlight.get(token) === null) reading--;
     inFlight.delete(token);
     if (pages.push(concluded.settled) === 1) waitingSince = rounds;
-    urgent ||= bearsOnClaims(concluded.settled);
+    if (limits.ended(concluded.settled)) holdBack();
+    else urgent ||= bearsOnClaims(concluded.settled);
     for (const link of concluded.links) links.push(link);
     if (pages.length >= MAX_BATCH) wake();
     else wakeSoon();
   }
 
+  /** A limit is reached: it is settled before anything else, and what has not gone out does not. */
+  function holdBack(): void {
+    urgent = true;
+    if (heldBack) return;
+    heldBack = true;
+    for (const token of inFlight.tokens()) {
+      const flight = inFlight.get(token);
+      if (flight && !flight.begun) fetcher.abort(flight.exchange);
+    }
+  }
+
   function visit(lease: Lease, claimedAt: number): void {
     const { token } = lease;
-    if (aborting || clock.now() - claimedAt > lease.startWithinMs) {
+    if (aborting || stopping || limits.over() || clock.now() - claimedAt > lease.startWithinMs) {
       conclude({ settled: returned(token), links: [] });
       return;
     }
@@ -166,6 +189,7 @@ export function startLoop(input: LoopInput): Loop {
       lease,
       () => {
         requests++;
+        flight.begun = true;
         const start = { token, at: clock.now() };
         started.push(start);
         // What begins now is written when this callback is over: a machine with much to do may need a while for that, and the host's rest begins then.
@@ -179,7 +203,8 @@ export function startLoop(input: LoopInput): Loop {
         wakeSoon();
       },
     );
-    inFlight.set(token, exchange);
+    const flight: Flight = { exchange, begun: false };
+    inFlight.set(token, flight);
     visitor.fetch(exchange).then((outcome) => {
       try {
         const result = visitor.after(lease, outcome);
@@ -217,18 +242,19 @@ export function startLoop(input: LoopInput): Loop {
     pages = [];
     links = [];
     urgent = false;
+    heldBack = false;
     const answers = await frontier.settle(batch, found);
     for (const [i, { values: changes }] of batch.entries()) if (changes !== undefined && answers[i] === "applied") await input.onValues(changes);
-    const reason = input.afterSettle();
-    if (reason !== null) await input.onLimit(reason);
+    const limited = limits.settled(batch);
+    if (limited !== null) await limited;
   }
 
   const renewal = createRenewal(frontier, clock, {
     held: () => inFlight.tokens(),
     lost(tokens) {
       for (const token of tokens) {
-        const exchange = inFlight.get(token);
-        if (exchange) fetcher.abort(exchange);
+        const flight = inFlight.get(token);
+        if (flight) fetcher.abort(flight.exchange);
       }
     },
     control(control) {
@@ -319,7 +345,13 @@ export function startLoop(input: LoopInput): Loop {
   return {
     done: run(),
     async stop(mode) {
-      await frontier.control(CONTROL[mode]);
+      if (mode !== "queue") stopping = true;
+      try {
+        await frontier.control(CONTROL[mode]);
+      } catch (error) {
+        stopping = false;
+        throw error;
+      }
       if (mode === "now") abortAll();
       wake();
     },

@@ -13,8 +13,11 @@ import { RUN_PARTIAL, RUN_STOP, type StopAsked } from "../rules/values.ts";
 import { type AddedSeeds, createAdder } from "./adding.ts";
 import { crashedOutput } from "./crashed.ts";
 import { feedSeeds, type SeedLines } from "./feed.ts";
+import { createLastSeeds } from "./last-seeds.ts";
 import { createLastWord } from "./last-word.ts";
 import { createLatch } from "./latch.ts";
+import { createLimitWatch } from "./limit-watch.ts";
+import { lookOut } from "./look-out.ts";
 import { createWriter, gateOf, type Readers } from "./output.ts";
 import type { Parts } from "./parts.ts";
 import { outputOf } from "./record.ts";
@@ -39,10 +42,10 @@ export interface Session {
   patchHost(host: HostKey, patch: HostPatch): Promise<void>;
 }
 
-const WATCH_MS = 1_000;
 const NO_READERS: Readers = { pages: () => null, items: () => null };
 
-export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = NO_READERS): Session {
+/** `listed`: the seeds are one list, which a stop of what is not queued does not cut short. */
+export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = NO_READERS, listed = false): Session {
   const { clock, spec } = parts;
   const time = createWorkTime(clock, spec.limits.time, () => void stop("flight", "limit-time", null).catch(() => loop?.wake()));
   const { elapsedMs } = time;
@@ -63,7 +66,9 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   const halted = createLatch();
   /** The loop runs, or never will. */
   const ready = createLatch();
-  const adder = createAdder({ parts, over: () => halted.yes, wake: () => loop?.wake() });
+  const adder = createAdder({ parts, over: () => halted.yes, closed: () => finishedAt !== null, wake: () => loop?.wake() });
+  const finishing = (): boolean => ending?.mode === "queue" && finishedAt === null;
+  const lastSeeds = createLastSeeds(finishing);
   let lastCounts: FrontierCounts | null = null;
   const seen = { seeds: 0, bytes: 0, failed: 0, items: 0, leftOver: new Map<string, number>() };
   let sinks: readonly Sink[] = [];
@@ -77,22 +82,31 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   }
 
   function reached(): FinishReason | null {
-    return ending === null ? limitReached(spec.limits, seen, elapsedMs()) : null;
+    return ending === null || ending.mode === "queue" ? limitReached(spec.limits, seen, elapsedMs()) : null;
   }
 
   /** Nothing is stopped: what is held is finished, or with `now` handed back. */
   function leave(mode: StopMode): void {
     if (finishedAt !== null) return;
-    ending = { mode, reason: "interrupted", detail: ending?.detail ?? null };
+    ending = { mode: mode === "now" ? mode : "flight", reason: "interrupted", detail: ending?.detail ?? null };
     halted.set();
     loop?.leave(mode === "now");
   }
 
-  /** A call that waits for the store must not come after one that was made later: of a pause and what lifts it the store is told one at a time. */
+  /**
+   * A call that waits for the store must not come after one that was made later: of a pause and what lifts it the store is told one at a time. What is asked for
+   * before it is open it is told then; once the crawl is over, nothing.
+   */
   const tellStore = createLastWord(async () => {
-    if (ending === null) await frontier?.control(paused ? "pause" : "run");
-    // Lifts a pause as well. What ends more than that is told at once: the store undoes it for nobody.
-    else if (ending.mode === "queue") await (loop === null ? frontier?.control(CONTROL.queue) : loop.stop("queue"));
+    try {
+      if (finishedAt !== null || lastSeeds.waits) return;
+      if (ending === null) await frontier?.control(paused ? "pause" : "run");
+      // Lifts a pause as well. What ends more than that is told at once: the store undoes it for nobody.
+      else if (finishing()) await (loop === null ? frontier?.control(CONTROL.queue) : loop.stop("queue"));
+    } catch (error) {
+      // It was closed meanwhile.
+      if (finishedAt === null) throw error;
+    }
   });
 
   async function stop(mode: StopMode, reason: FinishReason, detail: string | null): Promise<void> {
@@ -112,7 +126,10 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
   }
 
   async function feed(to: Frontier): Promise<void> {
-    seen.seeds = await feedSeeds({ parts, frontier: to, seeds, over: halted.promise, isOver: () => halted.yes, added: () => loop?.wake() });
+    const drops = (): boolean => halted.yes && !finishing();
+    seen.seeds = await feedSeeds({ parts, frontier: to, seeds, listed, over: halted.promise, isOver: () => halted.yes, drops, added: () => loop?.wake() });
+    lastSeeds.set();
+    if (finishing()) await tellStore();
     parts.onEvent({ kind: "started", seeds: seen.seeds });
     // A stop may have come before they were all read. A resume reads them again, and must not find the crawl drained before it has.
     if (ending === null || ending.mode === "queue") await adder.fed(to);
@@ -125,34 +142,12 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     await stop(mode, "stop-condition", reason);
   }
 
-  /** Once a second: values that other workers settled, and limits that their pages have reached. */
-  function watchOthers(store: Frontier, values: Values): { cancel(): void } {
-    let timer: { cancel(): void } | null = null;
-    let over = false;
-    async function look(): Promise<void> {
-      if (scraping !== null) values.refresh(await store.values());
-      await obeyScraper(values.get(RUN_STOP));
-      const reason = reached();
-      if (reason !== null) await stop("flight", reason, null);
-    }
-    function arm(): void {
-      if (over) return;
-      // A store that is away is the loop's affair.
-      timer = clock.after(
-        WATCH_MS,
-        () =>
-          void look()
-            .catch(() => undefined)
-            .then(arm),
-      );
-    }
-    arm();
-    return {
-      cancel() {
-        over = true;
-        timer?.cancel();
-      },
-    };
+  /** Values that other workers settled, and limits that their pages have reached. */
+  async function lookAtOthers(store: Frontier, values: Values): Promise<void> {
+    if (scraping !== null) values.refresh(await store.values());
+    await obeyScraper(values.get(RUN_STOP));
+    const reason = reached();
+    if (reason !== null) await stop("flight", reason, null);
   }
 
   /** Everything was looked at: pages of the last run that this one did not meet are the last lines of `--changes`, part of the run's last commit. */
@@ -225,7 +220,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const opened = await parts.openStore(hooks, (used) => {
         sinks = used;
       });
-      const store = opened.frontier;
+      const store = lastSeeds.frontier(opened.frontier);
       frontier = store;
       time.start(opened.elapsedBeforeMs);
       goesOn = opened.goesOn === true;
@@ -243,7 +238,8 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
       const past = reached();
       if (past !== null) await stop("flight", past, null);
       await obeyScraper(values.get(RUN_STOP));
-      if (ending !== null && !(goesOn && leaving !== null)) await (ending.mode === "queue" ? tellStore() : store.control(CONTROL[ending.mode]));
+      if (paused) await tellStore();
+      if (ending !== null && ending.mode !== "queue" && !(goesOn && leaving !== null)) await store.control(CONTROL[ending.mode]);
       loop = start({
         parts,
         frontier: store,
@@ -251,11 +247,16 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
         scraping,
         values,
         book: opened.visits,
-        gate: gateOf(readers, opened.gates),
+        gate: lastSeeds.gate(gateOf(readers, opened.gates)),
         shared: opened.shared === true,
         looksOn: opened.looksOn === true,
-        afterSettle: reached,
-        onLimit: (reason) => stop("flight", reason, null),
+        limits: createLimitWatch({
+          limits: spec.limits,
+          written: seen,
+          ask: opened.shared === true ? async () => spentOf((await store.counts()).tally) : null,
+          reached,
+          stop: (reason) => stop("flight", reason, null),
+        }),
         async onValues(changes) {
           values.apply(changes);
           if (changes.some(({ key }) => key === RUN_STOP)) await obeyScraper(values.get(RUN_STOP));
@@ -272,7 +273,7 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
           throw error;
         }),
       ]);
-      if (opened.shared) watch = watchOthers(store, values);
+      if (opened.shared) watch = lookOut(clock, () => lookAtOthers(store, values));
       await (opened.broken === undefined ? work : Promise.race([work, opened.broken]));
       lastCounts = await store.counts();
       finishedAt = clock.now();
@@ -345,16 +346,17 @@ export function startSession(parts: Parts, seeds: SeedLines, readers: Readers = 
     stop,
     async pause() {
       // A pause must not hold up a stop.
-      if (ending !== null) return;
+      if (ending !== null || finishedAt !== null) return;
       paused = true;
       time.hold();
       await tellStore();
     },
     async resume() {
-      // `run` would undo a drain; what is queued must still be done after a stop of mode queue, which the store keeps over a pause.
+      if (finishedAt !== null) return;
       paused = false;
       time.go();
-      if (ending === null || ending.mode === "queue") await tellStore();
+      // `run` would undo a drain; what is queued must still be done after a stop of mode queue, which the store keeps over a pause.
+      await tellStore();
       loop?.wake();
     },
     stats,

@@ -3,6 +3,8 @@ import type { StopMode } from "../core/events.ts";
 import type { ValueChange } from "../core/frontier.ts";
 import { limitReached, spentOf } from "../rules/limits.ts";
 import { RUN_STOP, type StopAsked } from "../rules/values.ts";
+import { type LimitWatch, NO_LIMITS } from "./limit-watch.ts";
+import { lookOut } from "./look-out.ts";
 import type { Parts } from "./parts.ts";
 import { CONTROL, type LoopView, startLoop } from "./run.ts";
 import { createValues } from "./values.ts";
@@ -21,14 +23,14 @@ export interface WorkerRun {
   view(): Pick<LoopView, "inFlight" | "requests" | "scraping">;
 }
 
-const WATCH_MS = 1_000;
-
 export interface WorkerOptions {
   /** Asked before every claim: several crawls share a worker. */
   readonly concurrency: () => number;
   readonly once: boolean;
   /** False: it is told of values that change elsewhere (`apply`); else it looks for them now and then. */
   readonly watches?: boolean;
+  /** Absent: they are looked after elsewhere. */
+  readonly limits?: LimitWatch;
   /** Ms for which the crawl has been worked on; null: who created it looks after its limits. Absent: somebody always does. */
   readonly elapsedMs?: () => Promise<number | null>;
 }
@@ -52,8 +54,7 @@ export async function startWorker(parts: Parts, options: WorkerOptions): Promise
     gate: { open: () => true, onOpen: () => undefined },
     concurrency: options.concurrency,
     once: options.once,
-    afterSettle: () => null,
-    onLimit: async () => undefined,
+    limits: options.limits ?? NO_LIMITS,
     async onValues(changes) {
       values.apply(changes);
       const asked = changes.findLast(({ key }) => key === RUN_STOP)?.value ?? null;
@@ -82,27 +83,13 @@ export async function startWorker(parts: Parts, options: WorkerOptions): Promise
     if (limited) await heedLimits();
   }
 
-  let timer: { cancel(): void } | null = null;
-  let over = false;
-  function watch(): void {
-    if (over || !(learns || limited)) return;
-    // A store that is away is the loop's affair.
-    timer = parts.clock.after(
-      WATCH_MS,
-      () =>
-        void look()
-          .catch(() => undefined)
-          .then(watch),
-    );
-  }
-  watch();
+  const watch = learns || limited ? lookOut(parts.clock, look) : null;
 
   async function run(): Promise<void> {
     try {
       await loop.done;
     } finally {
-      over = true;
-      timer?.cancel();
+      watch?.cancel();
       await scraping?.[Symbol.asyncDispose]();
       await Promise.allSettled([fetcher[Symbol.asyncDispose](), frontier[Symbol.asyncDispose]()]);
     }

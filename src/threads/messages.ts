@@ -7,6 +7,7 @@ import type { CrawlRequest, Fingerprint, FingerprintSeed, HostKey, Origin } from
 import type { CrawlSpec } from "../core/spec.ts";
 import type { SeedGrowth } from "../engine/parts.ts";
 import type { LoopView } from "../engine/run.ts";
+import type { Spent } from "../rules/limits.ts";
 
 /** With what a thread starts (`workerData`). */
 export interface ThreadStart {
@@ -47,6 +48,8 @@ export interface News {
   /** Batches of this thread whose links are in the frontier now, and those of their links that are not, for a trap rule stood against them. */
   readonly taken: number;
   readonly refused: readonly Fingerprint[];
+  /** What the crawl has spent without this thread; null: there are no limits but those of pages and time. */
+  readonly others: Spent | null;
   /** What was told of robots.txt before is to be forgotten first. */
   readonly forgetRobots: boolean;
 }

@@ -1,10 +1,12 @@
 /** One thread of a crawl as the thread that keeps the frontier sees it: what it holds, what it is to be told, how it ended. Which leases it gets is decided in threads.ts. */
 import { Worker } from "node:worker_threads";
 import type { EpochMs } from "../core/clock.ts";
-import type { Lease, Token } from "../core/frontier.ts";
+import type { Lease, Settled, Token } from "../core/frontier.ts";
 import type { Fingerprint } from "../core/request.ts";
+import { addSpent, nothingSpent } from "../engine/limit-watch.ts";
 import type { SeedGrowth } from "../engine/parts.ts";
 import { moduleFlags } from "../parse/scrape/thread.ts";
+import type { Spent } from "../rules/limits.ts";
 import { originOf } from "../rules/url.ts";
 import { type Batch, createRobotsTold, type FromThread, type SentLease, type ThreadStart, type ToThread } from "./messages.ts";
 
@@ -25,8 +27,10 @@ export interface Seat {
   tellValue(key: string, value: string | null): void;
   /** The links of one more batch are in the frontier, but for those that were refused. */
   tellTaken(refused: readonly Fingerprint[]): void;
-  /** Sends what there is to be told, if it cannot wait for the next leases. */
-  flush(now: EpochMs): void;
+  /** A page that it held is settled. */
+  settled(page: Settled): void;
+  /** Sends what there is to be told, if it cannot wait for the next leases. `spent`: by all threads together; null: no limit looks at it. */
+  flush(now: EpochMs, spent: Spent | null): void;
   post(message: ToThread): void;
   /** Share of one core since it was ready, 0 … 1. */
   cpuShare(): number;
@@ -51,6 +55,7 @@ export function openSeat(start: ThreadStart, { heard, ended }: SeatEvents): Seat
   const idle = { inFlight: 0, requests: 0, scraping: null };
   let news = emptyNews();
   let urgent = false;
+  const own = nothingSpent();
   let why: string | null = null;
   worker.on("message", heard);
   worker.on("messageerror", (error) => {
@@ -90,9 +95,11 @@ export function openSeat(start: ThreadStart, { heard, ended }: SeatEvents): Seat
       news.taken++;
       news.refused.push(...refused);
     },
-    flush(now) {
+    settled: (page) => addSpent(own, page),
+    flush(now, spent) {
       if (!urgent || !seat.ready || seat.gone) return;
-      seat.post({ kind: "news", news: { ...news, claimedAt: now } });
+      const others = spent === null ? null : { bytes: spent.bytes - own.bytes, failed: spent.failed - own.failed, items: spent.items - own.items };
+      seat.post({ kind: "news", news: { ...news, others, claimedAt: now } });
       news = emptyNews();
       urgent = false;
     },

@@ -36,7 +36,7 @@ export function createLoops({ cwd }: { readonly cwd: string }): (input: LoopInpu
 }
 
 function startLoops(input: LoopInput, cwd: string): Loop {
-  const { parts, frontier, gate, values } = input;
+  const { parts, frontier, gate, values, limits } = input;
   const { clock, spec } = parts;
   const threads = Math.min(spec.threads, spec.concurrency);
   const sent = specOf(spec, threads);
@@ -184,12 +184,14 @@ function startLoops(input: LoopInput, cwd: string): Loop {
   }
 
   async function settle(settled: readonly Settled[], links: readonly CrawlRequest[]): Promise<void> {
+    for (const page of settled) limits.ended(page);
     const answers = await frontier.settle(settled, links);
     for (const [i, page] of settled.entries()) {
       for (const seat of seats) {
         const lease = seat.held.get(page.token);
         if (lease === undefined) continue;
         seat.held.delete(page.token);
+        seat.settled(page);
         if (page.settlement.kind === "returned") continue;
         deaths = 0;
         trials.passed(lease);
@@ -203,8 +205,8 @@ function startLoops(input: LoopInput, cwd: string): Loop {
       await input.onValues(page.values);
       for (const { key } of page.values) for (const seat of seats) seat.tellValue(key, values.get(key));
     }
-    const reason = input.afterSettle();
-    if (reason !== null) await input.onLimit(reason);
+    const limited = limits.settled(settled);
+    if (limited !== null) await limited;
   }
 
   /** A thread has ended. Its leases go back; what it died of is found out by trying them one by one (trials.ts). */
@@ -300,7 +302,8 @@ function startLoops(input: LoopInput, cwd: string): Loop {
 
   function tellAll(): void {
     const now = clock.epoch();
-    for (const seat of seats) seat.flush(now);
+    const spent = limits.known();
+    for (const seat of seats) seat.flush(now, spent);
   }
 
   async function turn(): Promise<void> {

@@ -3,8 +3,10 @@ import { parentPort, workerData } from "node:worker_threads";
 import { assemble } from "../assemble.ts";
 import { realClock } from "../core/clock.ts";
 import { noteSeed } from "../engine/feed.ts";
+import { createThreadLimits, nothingSpent } from "../engine/limit-watch.ts";
 import type { SeedGrowth } from "../engine/parts.ts";
 import { startWorker, type WorkerRun } from "../engine/worker.ts";
+import type { Spent } from "../rules/limits.ts";
 import { type FromThread, sentError, type ThreadStart, type ToThread } from "./messages.ts";
 import { createPortFrontier } from "./port.ts";
 
@@ -17,6 +19,8 @@ const tell = (message: FromThread): void => parentPort?.postMessage(message);
 process.stdout.write = process.stderr.write.bind(process.stderr);
 
 let run: WorkerRun | null = null;
+/** What the crawl has spent without this thread. */
+let others: Spent = nothingSpent();
 const port = createPortFrontier({
   seed: start.seed,
   allLinks: start.spec.skippedAll,
@@ -44,6 +48,7 @@ function hear(message: ToThread): void {
   switch (message.kind) {
     case "news": {
       const { growth, values } = message.news;
+      if (message.news.others !== null) others = message.news.others;
       for (const one of growth) grow(one);
       if (values.length > 0) run?.apply(values.map(([key, value]) => ({ op: "set", key, value })));
       port.hear(message.news);
@@ -74,7 +79,8 @@ function hear(message: ToThread): void {
 
 parentPort?.on("message", hear);
 try {
-  run = await startWorker(parts, { concurrency: () => start.concurrency, once: false, watches: start.shared });
+  const limits = createThreadLimits(start.spec.limits, () => others);
+  run = await startWorker(parts, { concurrency: () => start.concurrency, once: false, watches: start.shared, limits });
   tell({ kind: "ready" });
   await run.done;
   tell({ kind: "left" });
