@@ -58,18 +58,27 @@ export function createLimitWatch({ limits, written, ask, reached, stop }: WatchI
   /** What the store said last, and what was settled here since. May be too much, as where a page was fetched again for its links: then the store is asked once more. */
   const told: Sum = { ...written };
   const all = nothingSpent();
+  let isOver = false;
+
+  const knownOf = (isWritten: number, isTold: number, isPending: number): number =>
+    ask === null ? isWritten + isPending : Math.max(isWritten, isTold + isPending);
 
   /** One object for all answers: this is asked for each page. */
   function known(): Spent {
-    for (const name of ["bytes", "failed", "items"] as const)
-      all[name] = ask === null ? written[name] + pending[name] : Math.max(written[name], told[name] + pending[name]);
+    all.bytes = knownOf(written.bytes, told.bytes, pending.bytes);
+    all.failed = knownOf(written.failed, told.failed, pending.failed);
+    all.items = knownOf(written.items, told.items, pending.items);
     return all;
   }
 
-  const over = (): boolean => counts && limitReached(counted, known(), 0) !== null;
+  function look(): boolean {
+    isOver = limitReached(counted, known(), 0) !== null;
+    return isOver;
+  }
 
   async function lookUp(from: () => Promise<Spent>): Promise<void> {
     Object.assign(told, await from());
+    look();
     const reason = reached() ?? limitReached(counted, told, 0);
     if (reason !== null) await stop(reason);
   }
@@ -78,19 +87,20 @@ export function createLimitWatch({ limits, written, ask, reached, stop }: WatchI
     ended(page) {
       if (!counts) return false;
       addSpent(pending, page);
-      return over();
+      return look();
     },
-    over,
+    over: () => isOver,
     settled(pages) {
       if (counts) {
         for (const page of pages) {
           addSpent(pending, page, -1);
-          addSpent(told, page);
+          if (ask !== null) addSpent(told, page);
         }
+        look();
       }
       const reason = reached();
       if (reason !== null) return stop(reason);
-      return ask !== null && over() ? lookUp(ask) : null;
+      return ask !== null && isOver ? lookUp(ask) : null;
     },
     known: () => (counts ? known() : null),
   };
