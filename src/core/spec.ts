@@ -140,7 +140,8 @@ export const crawlSpec = z.strictObject({
   }),
   incremental: option(form(z.boolean(), "true or false"), false, {
     ...{ group: "scraping", flag: "incremental" },
-    description: "With --state: ask only for what changed since the last run; unchanged pages are not parsed again, their links and items still count.",
+    description:
+      "With --state: ask only for what changed since the last run that had it too, or --cache; unchanged pages are not parsed again, their links and items still count.",
   }),
   limits: z.prefault(
     z.strictObject({
