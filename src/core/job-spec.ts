@@ -84,7 +84,8 @@ export function shownSpec(spec: CrawlSpec): Readonly<Record<string, unknown>> {
   return shown;
 }
 
-const HIDDEN = "(hidden)";
+/** In the place of what may hold credentials. */
+export const HIDDEN = "(hidden)";
 
 function hidden(fields: unknown): unknown {
   return isObject(fields) ? Object.fromEntries(Object.keys(fields).map((name) => [name, HIDDEN])) : fields;

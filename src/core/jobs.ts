@@ -1,5 +1,6 @@
 /** Crawls as jobs of a service: what the HTTP side (service/) asks of whoever keeps and runs them, on the embedded store or on Redis. */
 import type { EpochMs } from "./clock.ts";
+import type { OptionProblem } from "./errors.ts";
 import type { FinishReason, StopMode } from "./events.ts";
 import type { HostPatch, HostView } from "./frontier.ts";
 import type { CrawlSpec } from "./spec.ts";
@@ -50,6 +51,9 @@ export interface JobView {
   readonly finishReason: FinishReason | null;
   /** The reason of a stop as it was given, or what failed; says nothing of the machine inside. */
   readonly detail: string | null;
+  /** Lines of the list it was made of that are no URLs: the first, and how many there were. */
+  readonly rejected: readonly RejectedLine[];
+  readonly rejectedTotal: number;
 }
 
 /** A line that is no URL. */
@@ -115,6 +119,8 @@ export const STORE_FULL = "the store takes no writes";
 
 /** Every answer of what the service holds; failures of ours reject with a CrawlError. Unknown ids answer null or `unknown`. */
 export interface JobService {
+  /** What is wrong with options of a job that only whoever keeps jobs can tell: a scraper that is not there. */
+  problemsOf(options: { readonly scraper: string | null }): Promise<readonly OptionProblem[]>;
   create(job: NewJob): Promise<Created>;
   get(id: number): Promise<JobView | null>;
   /** Newest first. `before`: an id. */

@@ -1,4 +1,5 @@
 /** Jobs of a service: crawls whose results lie in one data directory, many side by side, gone on with after a restart. Speaks no HTTP. */
+import { CrawlError } from "../core/errors.ts";
 import { type ControlAnswer, JOB_STATES, type JobEvent, type JobService, type JobState } from "../core/jobs.ts";
 import type { JobRow, Wish } from "../store/jobs/book.ts";
 import { endedCounts } from "./counts.ts";
@@ -8,6 +9,7 @@ import { hasEnded, specOf } from "./keeper.ts";
 import { jobLines, sinkOf } from "./lines.ts";
 import { openKeeper } from "./open.ts";
 import type { JobsOptions } from "./parts.ts";
+import { scraperFile } from "./spec.ts";
 
 export type { JobsOptions } from "./parts.ts";
 
@@ -110,6 +112,16 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
 
   return {
     ...createIntake(keeper, options),
+    async problemsOf({ scraper }) {
+      if (scraper === null) return [];
+      try {
+        scraperFile(scraper, keeper.policy);
+        return [];
+      } catch (error) {
+        if (error instanceof CrawlError && error.code === "invalid-options") return error.problems;
+        throw error;
+      }
+    },
     async get(id) {
       const row = book.get(id);
       return row === null ? null : viewOf(row);

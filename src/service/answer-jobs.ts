@@ -4,22 +4,21 @@ import { type ControlAnswer, type HostPatch, JOB_STATES, type JobState } from ".
 import { parseDuration } from "../core/units.ts";
 import { jsonOf } from "./bytes.ts";
 import { plainBody } from "./coded.ts";
-import { type Ask, idOf, incomingOf, jobOf, jsonAnswer, linkNext, queryOf, type Service, typeOf } from "./context.ts";
-import { createJob, noSeeds, pulling, simpleUrls } from "./create.ts";
+import { type Ask, idOf, incomingOf, jobOf, jsonAnswer, linkNext, queryFaults, queryOf, type Service, typeOf } from "./context.ts";
+import { createJob, simpleLines } from "./create.ts";
+import { besides, noSeeds, pulling, refusal, rejections } from "./faults.ts";
 import { MOST_JSON_RECORDS, USUAL_RECORDS } from "./limits.ts";
 import { HttpProblem, notFound, type ProblemEntry } from "./problem.ts";
 import { STOP_MODES } from "./schemas.ts";
 import { mediaTypeOf, readUpload, unsupported } from "./upload.ts";
-import { fullJob, withoutUser } from "./views.ts";
+import { fullJob } from "./views.ts";
 
 export async function create(ask: Ask, service: Service): Promise<Response> {
-  const { job, ...rejected } = await createJob(ask, service, "full");
-  return jsonAnswer(fullJob(job, rejected), 202, { location: `/v1/jobs/${job.id}` });
+  const job = await createJob(ask, service, "full");
+  return jsonAnswer(fullJob(job), 202, { location: `/v1/jobs/${job.id}` });
 }
 
 const isState = (name: string): name is JobState => JOB_STATES.some((state) => state === name);
-/** Seeds of each job in a list. */
-const FEW_SEEDS = 10;
 
 export async function list(ask: Ask, { jobs }: Service): Promise<Response> {
   const query = queryOf(ask, ["state", "cursor", "limit"]);
@@ -38,7 +37,7 @@ export async function list(ask: Ask, { jobs }: Service): Promise<Response> {
   const shown = found.slice(0, limit);
   const last = shown.at(-1);
   const link = last !== undefined && found.length > limit ? { link: linkNext(ask, String(last.id)) } : {};
-  const entries = shown.map((job) => fullJob(job, null, FEW_SEEDS));
+  const entries = shown.map((job) => fullJob(job, true));
   // Asked again and again by whoever shows it: what has not changed is not sent again.
   const etag = `"${createHash("sha1")
     .update(JSON.stringify(entries))
@@ -75,8 +74,14 @@ export async function remove(ask: Ask, { jobs }: Service): Promise<Response> {
 /** Of calls whose body is small: bytes. */
 const SMALL_BODY = 65_536;
 
-/** A small JSON object; an empty body is an empty object. */
-async function smallObject(ask: Ask): Promise<Readonly<Record<string, unknown>>> {
+/** A small JSON object, an empty body being an empty one, and what is wrong with the query. Throws HttpProblem for what is none. */
+async function smallObject(ask: Ask): Promise<{ readonly body: Readonly<Record<string, unknown>>; readonly faults: readonly ProblemEntry[] }> {
+  const faults = queryFaults(ask);
+  const body = await objectOf(ask).catch((error: unknown) => Promise.reject(besides(faults, error)));
+  return { body, faults };
+}
+
+async function objectOf(ask: Ask): Promise<Readonly<Record<string, unknown>>> {
   const incoming = incomingOf(ask);
   const type = mediaTypeOf(incoming);
   let size = 0;
@@ -97,17 +102,20 @@ async function smallObject(ask: Ask): Promise<Readonly<Record<string, unknown>>>
 }
 
 function wrongBody(errors: readonly ProblemEntry[]): HttpProblem {
-  return new HttpProblem({ status: 400, detail: errors.length === 1 ? "the body has a fault" : `the body has ${errors.length} faults`, errors });
+  return new HttpProblem({ status: 400, detail: errors.length === 1 ? "the request has a fault" : `the request has ${errors.length} faults`, errors });
 }
 
 const MOST_REASON = 500;
 
 export async function stop(ask: Ask, { jobs }: Service): Promise<Response> {
   const id = idOf(ask);
-  const { mode = "flight", reason = null, ...others } = await smallObject(ask);
-  const errors: ProblemEntry[] = Object.keys(others)
-    .slice(0, 100)
-    .map((name) => ({ option: name, pointer: `#/${name}`, message: "no such option; there are mode and reason" }));
+  const { body, faults } = await smallObject(ask);
+  const { mode = "flight", reason = null, ...others } = body;
+  const unknown = Object.keys(others).slice(0, 100);
+  const errors: ProblemEntry[] = [
+    ...faults,
+    ...unknown.map((name) => ({ option: name, pointer: `#/${name}`, message: "no such option; there are mode and reason" })),
+  ];
   const known = STOP_MODES.find((name) => name === mode);
   if (known === undefined) errors.push({ option: "mode", pointer: "#/mode", message: `expected one of ${STOP_MODES.join(", ")}` });
   if (reason !== null && (typeof reason !== "string" || reason.length > MOST_REASON))
@@ -117,8 +125,10 @@ export async function stop(ask: Ask, { jobs }: Service): Promise<Response> {
 }
 
 async function withoutOptions(ask: Ask): Promise<void> {
-  const names = Object.keys(await smallObject(ask)).slice(0, 100);
-  if (names.length > 0) throw wrongBody(names.map((name) => ({ option: name, pointer: `#/${name}`, message: "no such option; there are none here" })));
+  const { body, faults } = await smallObject(ask);
+  const names = Object.keys(body).slice(0, 100);
+  const errors = [...faults, ...names.map((name) => ({ option: name, pointer: `#/${name}`, message: "no such option; there are none here" }))];
+  if (errors.length > 0) throw wrongBody(errors);
 }
 
 export async function pause(ask: Ask, { jobs }: Service): Promise<Response> {
@@ -135,15 +145,20 @@ export async function resume(ask: Ask, { jobs }: Service): Promise<Response> {
 
 export async function addUrls(ask: Ask, service: Service): Promise<Response> {
   const { id } = await jobOf(ask, service);
-  const upload = await readUpload(incomingOf(ask), service.limits, false);
-  const add = (lines: AsyncIterable<string> | Iterable<string>) => service.jobs.addUrls(id, lines);
-  const added = await (upload.kind === "json" ? add(simpleUrls(upload.value)) : pulling(upload.bytes, add));
+  const head = queryFaults(ask);
+  const upload = await readUpload(incomingOf(ask), service.limits, false).catch((error: unknown) => Promise.reject(besides(head, error)));
+  const { lines, faults } =
+    upload.kind === "json"
+      ? simpleLines(upload.value)
+      : { lines: { place: { option: "urls", pointer: null }, list: null, bytes: upload.bytes, bareScheme: "https", needed: true } as const, faults: [] };
+  const wrong = { head: [...head, ...upload.faults], options: faults };
+  // Bare hosts are taken for good here: whether they are depends on the job.
+  if (wrong.head.length + faults.length > 0) throw await refusal(wrong, { ...lines, bareScheme: "https" });
+  const add = (texts: AsyncIterable<string> | Iterable<string>) => service.jobs.addUrls(id, texts);
+  const added = await (lines.bytes === null ? add((lines.list ?? []).filter((text) => text !== null)) : pulling(lines.bytes, add));
   if ("kind" in added) return answered(added);
-  const { rejected, rejectedTotal } = added;
-  if (added.added + added.known === 0) throw noSeeds(rejected, rejectedTotal);
-  const shown = rejected.map((line) => ({ ...line, text: withoutUser(line.text) }));
-  const more = rejectedTotal === 0 ? {} : { rejected: shown, ...(rejectedTotal > shown.length ? { rejectedTotal } : {}) };
-  return jsonAnswer({ added: added.added, known: added.known, ...more });
+  if (added.added + added.known === 0) throw noSeeds(added, lines.place);
+  return jsonAnswer({ added: added.added, known: added.known, ...rejections(added) });
 }
 
 export async function explain(ask: Ask, { jobs }: Service): Promise<Response> {
@@ -175,6 +190,7 @@ const MOST_CONCURRENCY = 1_000;
 
 /** One host's changes, and what is wrong with them. */
 function patchOf(host: string, value: unknown, wrong: (key: string, message: string) => void): HostPatch {
+  if (host.length > 300 || !/^[^\s/@?#\\]+$/.test(host)) wrong("", "expected the name of a host, with its port unless it is the scheme's");
   if (typeof value !== "object" || value === null || Array.isArray(value) || Object.keys(value).length === 0) {
     wrong("", "expected an object with paused, delay or concurrency");
     return {};
@@ -186,7 +202,6 @@ function patchOf(host: string, value: unknown, wrong: (key: string, message: str
   if (delay !== undefined && delay !== null && delayMs === null) wrong("delay", "expected a duration such as 250ms, 1s, 2m, a number of milliseconds, or null");
   const isCount = typeof concurrency === "number" && Number.isInteger(concurrency) && concurrency >= 1 && concurrency <= MOST_CONCURRENCY;
   if (concurrency !== undefined && concurrency !== null && !isCount) wrong("concurrency", `expected a whole number from 1 to ${MOST_CONCURRENCY}, or null`);
-  if (host.length > 300 || !/^[^\s/@?#\\]+$/.test(host)) wrong("", "expected the name of a host, with its port unless it is the scheme's");
   return {
     ...(typeof paused === "boolean" ? { paused } : {}),
     ...(delay === undefined ? {} : { delayMs }),
@@ -196,8 +211,9 @@ function patchOf(host: string, value: unknown, wrong: (key: string, message: str
 
 export async function patchHosts(ask: Ask, service: Service): Promise<Response> {
   const { id } = await jobOf(ask, service);
-  const body = Object.entries(await smallObject(ask));
-  const errors: ProblemEntry[] = [];
+  const { body: given, faults } = await smallObject(ask);
+  const body = Object.entries(given);
+  const errors: ProblemEntry[] = [...faults];
   if (body.length === 0 || body.length > MOST_HOSTS) errors.push({ option: "", pointer: "#", message: `expected 1 to ${MOST_HOSTS} hosts with their changes` });
   const patches = body.slice(0, MOST_HOSTS).map(([host, value]) => {
     const place = `#/${host.slice(0, 300).replaceAll("~", "~0").replaceAll("/", "~1")}`;

@@ -22,6 +22,11 @@ export async function records(ask: Ask, service: Service, table: JobTable): Prom
   const limit = query.limit(type === "application/json" ? MOST_JSON_RECORDS : MOST_STREAMED_RECORDS, USUAL_RECORDS);
   const cursor = query.text("cursor");
   if (cursor !== null && cursor.length > LONGEST_CURSOR) query.wrong("cursor", "is none of this list");
+  // What is wrong is told all at once; a store that cannot say now whether the cursor is good is no reason to keep the rest back.
+  if (query.faults.length > 0 && cursor !== null && cursor.length <= LONGEST_CURSOR) {
+    const lines = await service.jobs.lines(job.id, table, cursor).catch(() => undefined);
+    if (lines === null) query.wrong("cursor", "is none of this list");
+  }
   query.check();
   const gone = goneSignal(ask);
   const page = await recordPage(service.jobs, { id: job.id, table, cursor, limit }, gone);

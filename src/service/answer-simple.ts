@@ -7,12 +7,11 @@ import { streamOf } from "./stream.ts";
 import { simpleJob } from "./views.ts";
 
 export async function submit(ask: Ask, service: Service): Promise<Response> {
-  const { job, ...rejected } = await createJob(ask, service, "simple");
-  return jsonAnswer(simpleJob(job, rejected));
+  return jsonAnswer(simpleJob(await createJob(ask, service, "simple")));
 }
 
 export async function status(ask: Ask, service: Service): Promise<Response> {
-  return jsonAnswer(simpleJob(await jobOf(ask, service), null));
+  return jsonAnswer(simpleJob(await jobOf(ask, service)));
 }
 
 /** JSON texts of strings, as the strings on lines of their own: a URL has no line end in it. */

@@ -92,8 +92,9 @@ function withHeaders(response: Response): Response {
   return response;
 }
 
-/** Such a route looks at its query itself. */
-const takesQuery = ({ anyQuery, parameters = [] }: Route) => anyQuery === true || parameters.some((parameter) => parameter.in === "query");
+/** Such a route looks at its query itself: it has parameters, or a body whose faults are told together with those of the query. */
+const takesQuery = ({ anyQuery, method, parameters = [] }: Route) =>
+  anyQuery === true || method === "POST" || method === "PATCH" || parameters.some((parameter) => parameter.in === "query");
 
 /** Before anything is done: a parameter that is not known was meant for something. */
 const withoutQuery =

@@ -75,6 +75,8 @@ export interface Query {
   /** A whole number from 1; the default where it is absent. */
   limit(most: number, usual: number): number;
   wrong(name: string, message: string): void;
+  /** What was wrong so far. */
+  readonly faults: readonly ProblemEntry[];
   /** Throws HttpProblem 400 with everything that was wrong. */
   check(): void;
 }
@@ -102,10 +104,16 @@ export function queryOf(ask: Ask, names: readonly string[]): Query {
       return usual;
     },
     wrong,
+    faults: errors,
     check() {
       if (errors.length > 0) throw new HttpProblem({ status: 400, detail: errors.map(({ option, message }) => `${option}: ${message}`).join("; "), errors });
     },
   };
+}
+
+/** Of a route with a body and without parameters: those that were given all the same. */
+export function queryFaults(ask: Ask): readonly ProblemEntry[] {
+  return ask.req.url.includes("?") ? queryOf(ask, []).faults : [];
 }
 
 /** The same address with another cursor, relative to the service: whatever name and path it has outside. */

@@ -1,16 +1,17 @@
 /** A job from the body of a request: options checked, URLs streamed to whoever keeps jobs, a repetition told by its Idempotency-Key. */
 import { createHash, type Hash } from "node:crypto";
 import { CrawlError, type OptionProblem } from "../core/errors.ts";
-import { parseJobSpec } from "../core/job-spec.ts";
-import type { Created, JobView, RejectedLine } from "../core/jobs.ts";
+import { HIDDEN, isScraperName, parseJobSpec } from "../core/job-spec.ts";
+import type { Created, JobView } from "../core/jobs.ts";
 import { type CrawlSpec, parseSpec } from "../core/spec.ts";
 import { compilePattern } from "../rules/patterns.ts";
-import { type Bytes, linesOf } from "./bytes.ts";
-import { type Ask, incomingOf, type Service } from "./context.ts";
+import type { Bytes } from "./bytes.ts";
+import { type Ask, incomingOf, queryFaults, type Service } from "./context.ts";
 import { riskyExpression } from "./expressions.ts";
+import { besides, entriesOf, type Lines, MOST_ERRORS, noSeeds, pulling, refusal, type SeedPlace } from "./faults.ts";
 import { HttpProblem, type ProblemEntry, pointerOf } from "./problem.ts";
-import { readUpload, type Upload, urlList } from "./upload.ts";
-import { fullJob, withoutUser } from "./views.ts";
+import { readUpload, type Upload } from "./upload.ts";
+import { fullJob } from "./views.ts";
 
 /** Of the three-call API: the URLs and what they link to, on any host, images collected. */
 export function threeCallSpec(): CrawlSpec {
@@ -19,100 +20,132 @@ export function threeCallSpec(): CrawlSpec {
 
 const PATTERN_OPTIONS = ["scope.include", "scope.exclude", "follow", "list"] as const;
 
-function patternProblems(spec: CrawlSpec): OptionProblem[] {
-  const lists: Readonly<Record<(typeof PATTERN_OPTIONS)[number], readonly string[]>> = {
-    "scope.include": spec.scope.include,
-    "scope.exclude": spec.scope.exclude,
-    follow: spec.follow,
-    list: spec.list,
-  };
-  return PATTERN_OPTIONS.flatMap((option) =>
-    lists[option].flatMap((text): readonly OptionProblem[] => {
-      try {
-        compilePattern(text, option);
-      } catch (error) {
-        if (error instanceof CrawlError && error.problems.length > 0) return error.problems;
-        throw error;
-      }
-      const risk = text.startsWith("re:") ? riskyExpression(text.slice(3)) : null;
-      return risk === null ? [] : [{ option, message: `this regular expression ${risk}` }];
-    }),
-  );
-}
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value);
 
-const MOST_ERRORS = 100;
-
-function wrongOptions(problems: readonly OptionProblem[]): HttpProblem {
-  const errors = problems.slice(0, MOST_ERRORS).map(({ option, message }): ProblemEntry => ({ option, pointer: pointerOf(option), message }));
-  const detail = problems.length === 1 ? "an option is wrong" : `${problems.length} options are wrong`;
-  return new HttpProblem({ status: 400, detail, errors });
-}
-
-/** Throws HttpProblem 400 with every problem at once. */
-export function jobSpecOf(value: unknown, { scrapers }: Service): CrawlSpec {
+function patternProblem(text: string, option: string): readonly OptionProblem[] {
   try {
-    const spec = parseJobSpec(value, { scrapers });
-    const problems = patternProblems(spec);
-    if (problems.length > 0) throw wrongOptions(problems);
-    return spec;
+    compilePattern(text, option);
   } catch (error) {
-    if (error instanceof CrawlError && error.code === "invalid-options") throw wrongOptions(error.problems);
+    if (error instanceof CrawlError && error.problems.length > 0) return error.problems;
     throw error;
   }
+  const risk = text.startsWith("re:") ? riskyExpression(text.slice(3)) : null;
+  return risk === null ? [] : [{ option, message: `this regular expression ${risk}` }];
 }
 
-function keyOf(ask: Ask): string | null {
-  const key = ask.req.header("idempotency-key");
-  if (key === undefined) return null;
-  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key;
-  throw new HttpProblem({
-    ...{ status: 400, detail: "Idempotency-Key: expected 1 to 255 printable characters without blanks", close: true },
-    errors: [{ option: "Idempotency-Key", message: "expected 1 to 255 printable characters without blanks" }],
+/** Of options as they were given, whatever else is wrong with them. */
+function patternProblems(given: Readonly<Record<string, unknown>>): readonly OptionProblem[] {
+  return PATTERN_OPTIONS.flatMap((option) => {
+    const value = option.split(".").reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), given);
+    const texts: readonly unknown[] = Array.isArray(value) ? value : [];
+    return texts.flatMap((text) => (typeof text === "string" ? patternProblem(text, option) : []));
   });
 }
 
-/** Runs what pulls the lines of a body; rejects with the body's own fault where that is why it failed, whatever became of it on its way through the store. */
-export async function pulling<T>(bytes: Bytes, work: (lines: AsyncIterable<string>) => Promise<T>): Promise<T> {
-  let failure: unknown = null;
+/** A spec as it is shown has no credentials: made into a job again they would be lost without a word. */
+function hiddenProblems(given: Readonly<Record<string, unknown>>): readonly OptionProblem[] {
+  const inside = (fields: unknown, option: string): OptionProblem[] =>
+    Object.entries(isObject(fields) ? fields : {})
+      .filter(([, value]) => value === HIDDEN)
+      .map(([name]) => ({ option: `${option}.${name}`, message: "the value is not shown again; give it anew, or leave the header out" }));
+  const hosts = Object.entries(isObject(given["hosts"]) ? given["hosts"] : {});
+  return [
+    ...inside(given["headers"], "headers"),
+    ...hosts.flatMap(([host, rules]) => inside(isObject(rules) ? rules["headers"] : undefined, `hosts.${host}.headers`)),
+  ];
+}
+
+interface Options {
+  /** Null: something is wrong with them. */
+  readonly spec: CrawlSpec | null;
+  readonly problems: readonly OptionProblem[];
+}
+
+/** Options without seeds, with every problem at once. */
+async function optionsOf(value: unknown, { scrapers, jobs }: Service): Promise<Options> {
+  const problems: OptionProblem[] = [];
+  let spec: CrawlSpec | null = null;
   try {
-    return await work(linesOf(bytes, (error) => (failure = error)));
+    spec = parseJobSpec(value, { scrapers });
   } catch (error) {
-    throw failure ?? error;
+    if (!(error instanceof CrawlError) || error.code !== "invalid-options") throw error;
+    problems.push(...error.problems);
   }
+  if (!isObject(value)) return { spec: null, problems };
+  problems.push(...patternProblems(value), ...hiddenProblems(value));
+  const { scraper } = value;
+  if (scrapers && isScraperName(scraper)) problems.push(...(await jobs.problemsOf({ scraper })));
+  return { spec: problems.length === 0 ? spec : null, problems };
 }
 
-export interface Wanted {
-  readonly spec: CrawlSpec;
+const entriesFor = (problems: readonly OptionProblem[]): readonly ProblemEntry[] =>
+  problems.slice(0, MOST_ERRORS).map(({ option, message }) => ({ option, pointer: pointerOf(option), message }));
+
+const BAD_KEY = "expected 1 to 255 printable characters without blanks";
+
+/** Null: there is none, or none that can be used, which is noted. */
+function keyOf(ask: Ask, faults: ProblemEntry[]): string | null {
+  const key = ask.req.header("idempotency-key");
+  if (key === undefined || /^[\x21-\x7e]{1,255}$/.test(key)) return key ?? null;
+  faults.push({ option: "Idempotency-Key", message: BAD_KEY });
+  return null;
+}
+
+interface Wanted {
+  /** Null: there are faults. */
+  readonly spec: CrawlSpec | null;
   readonly upload: Upload;
-  /** With `json`: the URLs in it. */
-  readonly urls: readonly string[];
+  readonly lines: Lines;
+  readonly options: readonly ProblemEntry[];
 }
 
-/** What the caller wants, as far as can be said before the lines are read. */
-export async function wantedOf(ask: Ask, service: Service, api: "simple" | "full"): Promise<Wanted> {
-  const upload = await readUpload(incomingOf(ask), service.limits, api === "full");
-  if (upload.kind === "lines") {
-    const spec = api === "simple" ? threeCallSpec() : jobSpecOf(upload.spec ?? {}, service);
-    if (Array.isArray(spec.seeds) && spec.seeds.length > 0) throw wrongOptions([{ option: "seeds", message: "the URLs are uploaded already; leave this out" }]);
-    return { spec: { ...spec, seeds: [] }, upload, urls: [] };
-  }
-  if (api === "simple") return { spec: threeCallSpec(), upload, urls: simpleUrls(upload.value) };
-  const spec = jobSpecOf(upload.value, service);
-  return { spec: { ...spec, seeds: [] }, upload, urls: Array.isArray(spec.seeds) ? spec.seeds : [] };
-}
+const FIELD: SeedPlace = { option: "urls", pointer: null };
 
 /** `{"urls": […]}`, or the list alone. */
-export function simpleUrls(value: unknown): readonly string[] {
-  if (Array.isArray(value)) return urlList(value, "#");
-  const object: Readonly<Record<string, unknown>> = typeof value === "object" && value !== null ? { ...value } : {};
-  const unknown = Object.keys(object).filter((name) => name !== "urls");
-  if (unknown.length > 0)
-    throw new HttpProblem({
-      status: 400,
-      detail: 'expected {"urls": […]}',
-      errors: unknown.slice(0, MOST_ERRORS).map((name) => ({ option: name, pointer: pointerOf(name), message: "no such option" })),
-    });
-  return urlList(object["urls"], "#/urls");
+export function simpleLines(value: unknown): { readonly lines: Lines; readonly faults: readonly ProblemEntry[] } {
+  const alone = Array.isArray(value);
+  const place: SeedPlace = { option: "urls", pointer: alone ? "#" : "#/urls" };
+  const object = isObject(value) ? value : {};
+  const unknown = (alone ? [] : Object.keys(object)).filter((name) => name !== "urls").slice(0, MOST_ERRORS);
+  const { list, faults } = entriesOf(alone ? value : object["urls"], place);
+  return {
+    lines: { place, list, bytes: null, bareScheme: "refuse", needed: list !== null },
+    faults: [...unknown.map((name) => ({ option: name, pointer: pointerOf(name), message: "no such option" })), ...faults],
+  };
+}
+
+/** How bare hosts are read, where the options may be wrong. */
+function bareSchemeOf(scheme: unknown): Lines["bareScheme"] {
+  if (scheme === undefined || scheme === null) return "refuse";
+  return scheme === "http" ? "http" : "https";
+}
+
+/** There may be no seeds where sitemaps have them (jobs/intake.ts). */
+const needsSeeds = ({ sitemaps }: Readonly<Record<string, unknown>>): boolean =>
+  typeof sitemaps === "string" ? sitemaps === "auto" : !(Array.isArray(sitemaps) && sitemaps.some((url) => url !== "auto"));
+
+/** What the caller wants, as far as can be said before the lines are read. */
+async function wantedOf(upload: Upload, service: Service, api: "simple" | "full"): Promise<Wanted> {
+  const bytes = upload.kind === "lines" ? upload.bytes : null;
+  if (api === "simple") {
+    const { lines, faults } =
+      upload.kind === "json"
+        ? simpleLines(upload.value)
+        : { lines: { place: FIELD, list: null, bytes, bareScheme: "refuse", needed: true } as const, faults: [] };
+    return { spec: threeCallSpec(), upload, lines, options: faults };
+  }
+  const given = upload.kind === "json" ? upload.value : upload.spec === undefined ? {} : upload.spec;
+  // No JSON, which is told already.
+  const unread = given === null && upload.faults.length > 0;
+  const { seeds, ...rest } = isObject(given) ? given : { seeds: undefined };
+  const { spec, problems } = unread ? { spec: null, problems: [] } : await optionsOf(isObject(given) ? rest : given, service);
+  const pointed: SeedPlace = { option: "seeds", pointer: "#/seeds" };
+  const entered = isObject(given) && seeds !== undefined ? entriesOf(seeds, pointed) : { list: isObject(given) ? [] : null, faults: [] };
+  const twice = bytes !== null && (entered.list?.length ?? 0) > 0 ? [{ option: "seeds", message: "the URLs are uploaded already; leave this out" }] : [];
+  const options = [...entriesFor([...problems, ...twice]), ...entered.faults];
+  const bareScheme = unread ? "https" : bareSchemeOf(isObject(rest) ? rest["defaultScheme"] : null);
+  const needed = needsSeeds(rest) && (bytes !== null || entered.list !== null);
+  return { spec, upload, options, lines: { place: bytes === null ? pointed : FIELD, list: bytes === null ? entered.list : null, bytes, bareScheme, needed } };
 }
 
 /** Hands bytes on and into the hash. */
@@ -123,14 +156,16 @@ async function* hashed(bytes: Bytes, hash: Hash): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Makes the job. Throws HttpProblem for everything but a job that is there now. */
-export async function createJob(
-  ask: Ask,
-  { jobs, ...service }: Service,
-  api: "simple" | "full",
-): Promise<Extract<Created, { job: JobView; rejectedTotal: number }>> {
-  const key = keyOf(ask);
-  const { spec, upload, urls } = await wantedOf(ask, { jobs, ...service }, api);
+/** Makes the job. Throws HttpProblem for everything but a job that is there now, with all that is wrong with the request. */
+export async function createJob(ask: Ask, service: Service, api: "simple" | "full"): Promise<JobView> {
+  const { jobs } = service;
+  const head = [...queryFaults(ask)];
+  const key = keyOf(ask, head);
+  const upload = await readUpload(incomingOf(ask), service.limits, api === "full").catch((error: unknown) => Promise.reject(besides(head, error)));
+  const { spec: checked, lines, options } = await wantedOf(upload, service, api);
+  const faults = { head: [...head, ...upload.faults], options };
+  if (checked === null || faults.head.length + options.length > 0) throw await refusal(faults, lines);
+  const spec = { ...checked, seeds: [] };
   const hash = createHash("sha256").update(`${api}\n${JSON.stringify(spec)}\n`);
   let digest: string | null = null;
   const idempotency =
@@ -144,23 +179,25 @@ export async function createJob(
             return digest;
           },
         };
-  if (upload.kind === "lines") return answerOf(await pulling(hashed(upload.bytes, hash), (lines) => jobs.create({ spec, lines, idempotency })));
+  const { place, bytes } = lines;
+  if (bytes !== null) return answerOf(await pulling(hashed(bytes, hash), (texts) => jobs.create({ spec, lines: texts, idempotency })), place);
+  const urls = (lines.list ?? []).filter((text) => text !== null);
   hash.update(JSON.stringify(urls));
-  return answerOf(await jobs.create({ spec, lines: urls, emptyLines: "reject", idempotency }));
+  return answerOf(await jobs.create({ spec, lines: urls, emptyLines: "reject", idempotency }), place);
 }
 
 /** Seconds after which a job may have ended. */
 const JOBS_RETRY_AFTER = "30";
 
-function answerOf(created: Created) {
+function answerOf(created: Created, place: SeedPlace): JobView {
   switch (created.kind) {
     case "created":
     case "repeated":
-      return created;
+      return created.job;
     case "conflict":
       throw new HttpProblem({ status: 422, detail: "this Idempotency-Key was used with another body", more: { job: fullJob(created.job) } });
     case "no-seeds":
-      throw noSeeds(created.rejected, created.rejectedTotal);
+      throw noSeeds(created, place);
     case "too-many":
       if (created.what === "urls") throw new HttpProblem({ status: 413, detail: `a job takes at most ${created.limit} URLs`, close: true });
       throw new HttpProblem({
@@ -170,12 +207,4 @@ function answerOf(created: Created) {
         close: true,
       });
   }
-}
-
-export function noSeeds(rejected: readonly RejectedLine[], rejectedTotal: number): HttpProblem {
-  const shown = rejected.map(({ line, text, reason }) => ({ line, text: withoutUser(text), reason }));
-  const errors = shown.map(({ line, text, reason }): ProblemEntry => ({ line, text, message: reason }));
-  const detail = rejectedTotal === 0 ? "there is no URL in the body" : `none of the ${rejectedTotal} lines is a URL`;
-  const entries = errors.length === 0 ? [{ option: "urls", message: detail }] : errors;
-  return new HttpProblem({ status: 400, detail, errors: entries, more: { rejected: shown, ...(rejectedTotal > shown.length ? { rejectedTotal } : {}) } });
 }

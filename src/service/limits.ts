@@ -39,3 +39,5 @@ export const MOST_STREAMED_RECORDS = 100_000;
 export const USUAL_RECORDS = 100;
 /** URLs of a job that an answer repeats. */
 export const MOST_SHOWN_URLS = 1_000;
+/** The same of each job in a list. */
+export const FEW_SEEDS = 10;

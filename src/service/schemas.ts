@@ -15,7 +15,7 @@ export const listOf = (items: Schema): Schema => ({ type: "array", items });
 const orNull = (schema: Schema): Schema => ({ anyOf: [schema, { type: "null" }] });
 const tally: Schema = { type: "object", additionalProperties: whole };
 const the = (description: string, schema: Schema): Schema => ({ ...schema, description });
-const rejected = the("Lines that are no URLs, the first 1,000.", listOf(ref("RejectedLine")));
+const rejected = the("Lines that are no URLs, the first 100.", listOf(ref("RejectedLine")));
 const rejectedTotal = the("How many lines were rejected, if more than are named.", whole);
 
 /** Every property is there unless it stands in `optional`. */
@@ -92,7 +92,7 @@ function schemas(): Readonly<Record<string, Schema>> {
         completed: the("URLs settled, failures and found ones included.", whole),
         inprogress: the("URLs in work.", whole),
         status: the("`done`: all URLs are settled.", { enum: SIMPLE_STATES }),
-        total: the("URLs known so far.", whole),
+        total: the("URLs known so far; until a list of more than 1,000 is read, its lines.", whole),
         urlsTotal: the("How many URLs were given, if more than are repeated.", whole),
         ...{ rejected, rejectedTotal },
       },
@@ -107,7 +107,7 @@ function schemas(): Readonly<Record<string, Schema>> {
       {
         id: the("Its number.", whole),
         state: the("Where it stands; the last four are ends.", { enum: JOB_STATES }),
-        spec: the("The options in full; the values of headers are hidden.", { type: "object" }),
+        spec: the("The options in full, `seeds` as below; a spec for the same job, but for the values of headers, which are hidden.", { type: "object" }),
         counts: the("Its figures, now or at its end.", ref("Counts")),
         finishReason: the("How it ended; null until then.", finishReason),
         detail: the("The reason of a stop as it was given, or what failed.", orNull(text)),
@@ -121,7 +121,7 @@ function schemas(): Readonly<Record<string, Schema>> {
       ["rejected", "rejectedTotal"],
     ),
     Counts: object({
-      total: the("URLs known so far.", whole),
+      total: the("URLs known so far; until a list of more than 1,000 is read, its lines.", whole),
       completed: the("URLs settled, whatever became of them.", whole),
       inProgress: the("URLs in work.", whole),
       queued: the("URLs that wait.", whole),

@@ -4,14 +4,21 @@ import { asUtf8, type Bytes, bounded, formField, jsonOf, peeked } from "./bytes.
 import { plainBody } from "./coded.ts";
 import type { ServiceLimits } from "./limits.ts";
 import { partsOf } from "./multipart.ts";
-import { HttpProblem } from "./problem.ts";
+import { HttpProblem, type ProblemEntry } from "./problem.ts";
 
 export const UPLOAD_TYPES = ["multipart/form-data", "text/plain", "application/json", "application/x-www-form-urlencoded"] as const;
 
-export type Upload =
+/** `faults`: what is wrong with its form; whoever reads it tells of them beside what else is wrong. */
+export type Upload = { readonly faults: readonly ProblemEntry[] } & (
   | { readonly kind: "json"; readonly value: unknown }
-  /** `spec`: the JSON of a multipart field of that name, before the URLs; undefined: there is none. Lines are bytes, so that they can be kept as they came. */
-  | { readonly kind: "lines"; readonly spec: unknown; readonly bytes: Bytes };
+  /**
+   * `spec`: the JSON of a multipart field of that name, before the URLs; undefined: there is none; null: it cannot be read. Lines are bytes, so that they can be kept
+   * as they came.
+   */
+  | { readonly kind: "lines"; readonly spec: unknown; readonly bytes: Bytes }
+);
+
+const NO_FAULTS: readonly ProblemEntry[] = [];
 
 const FIELD = "urls";
 
@@ -42,59 +49,66 @@ function charsetOf(incoming: IncomingMessage): string | null {
 /** What curl -d sends says that it is a form, whatever it is. */
 async function formUpload(body: Bytes, jsonBytes: number): Promise<Upload> {
   const { first, bytes } = await peeked(body);
-  if (first === "{" || first === "[") return { kind: "json", value: await jsonOf(bounded(bytes, jsonBytes, "the body")) };
-  return { kind: "lines", spec: undefined, bytes: formField(bytes, FIELD) };
+  if (first === "{" || first === "[") return { kind: "json", value: await jsonOf(bounded(bytes, jsonBytes, "the body")), faults: NO_FAULTS };
+  return { kind: "lines", spec: undefined, faults: NO_FAULTS, bytes: formField(bytes, FIELD) };
 }
 
 const LINE_END = Buffer.from("\n");
 
+const spelt = (faults: readonly ProblemEntry[]): string => faults.map(({ option, message }) => `${option}: ${message}`).join("; ");
+
+const unknownField = (name: string): ProblemEntry => ({ option: name.slice(0, 40), message: "unknown multipart field; URLs stand in the field urls" });
+
+/** Fails at its end with every field that should not stand there. */
 async function* restOfUrls(first: Bytes, parts: AsyncIterator<{ name: string; chunks: Bytes }>): AsyncGenerator<Uint8Array> {
+  const faults: ProblemEntry[] = [];
   try {
     yield* asUtf8(first, null);
     for (let next = await parts.next(); !next.done; next = await parts.next()) {
       const { name, chunks } = next.value;
-      if (name === "spec") throw new HttpProblem({ status: 400, detail: "the field spec must stand before the field urls", close: true });
-      if (name !== FIELD) throw unknownField(name);
-      // Fields one after the other: the last line of the one before may lack its end.
-      yield LINE_END;
-      yield* asUtf8(chunks, null);
+      if (name === FIELD) {
+        // Fields one after the other: the last line of the one before may lack its end.
+        yield LINE_END;
+        yield* asUtf8(chunks, null);
+      } else faults.push(name === "spec" ? { option: name, message: "the field spec must stand before the field urls" } : unknownField(name));
     }
   } finally {
     await parts.return?.();
   }
-}
-
-function unknownField(name: string): HttpProblem {
-  const shown = JSON.stringify(name.slice(0, 40));
-  return new HttpProblem({
-    status: 400,
-    detail: `unknown multipart field ${shown}; URLs stand in the field urls`,
-    errors: [{ option: name.slice(0, 40), message: "no such field" }],
-    close: true,
-  });
+  if (faults.length > 0) throw new HttpProblem({ status: 400, detail: spelt(faults), errors: faults, close: true });
 }
 
 async function multipart(body: Bytes, contentType: string, takesSpec: boolean, jsonBytes: number): Promise<Upload> {
   const parts = partsOf(body, contentType);
+  const faults: ProblemEntry[] = [];
   let spec: unknown;
   try {
     for (let next = await parts.next(); !next.done; next = await parts.next()) {
       const { name, chunks } = next.value;
-      if (name === FIELD) return { kind: "lines", spec, bytes: restOfUrls(chunks, parts) };
-      if (name !== "spec" || !takesSpec || spec !== undefined) throw unknownField(name);
-      spec = await jsonOf(bounded(chunks, jsonBytes, "the field spec"));
+      if (name === FIELD) return { kind: "lines", spec, faults, bytes: restOfUrls(chunks, parts) };
+      if (name !== "spec" || !takesSpec) faults.push(unknownField(name));
+      else if (spec !== undefined) faults.push({ option: name, message: "is given more than once" });
+      else spec = await specOf(bounded(chunks, jsonBytes, "the field spec"), faults);
     }
   } catch (error) {
     await parts.return(undefined);
     throw error;
   }
   // Seeds may stand in the spec.
-  if (spec !== undefined) return { kind: "json", value: spec };
-  throw new HttpProblem({
-    status: 400,
-    detail: "the multipart body has no field urls",
-    errors: [{ option: FIELD, message: "expected a field with one URL a line" }],
-  });
+  if (spec !== undefined) return { kind: "json", value: spec, faults };
+  const errors = [...faults, { option: FIELD, message: "expected a field with one URL a line" }];
+  throw new HttpProblem({ status: 400, detail: [...faults.map((fault) => spelt([fault])), "the multipart body has no field urls"].join("; "), errors });
+}
+
+/** Null: it is no JSON, which is noted. */
+async function specOf(chunks: Bytes, faults: ProblemEntry[]): Promise<unknown> {
+  try {
+    return await jsonOf(chunks);
+  } catch (error) {
+    if (!(error instanceof HttpProblem) || error.details.status !== 400 || error.details.errors === undefined) throw error;
+    faults.push(...error.details.errors.map((entry) => ({ ...entry, option: "spec" })));
+    return null;
+  }
 }
 
 /** Reads the body as far as must be to know what it is; the lines are yet to be pulled. `takesSpec`: a multipart body may bring options. */
@@ -103,7 +117,7 @@ export async function readUpload(incoming: IncomingMessage, limits: ServiceLimit
   const body = (limit: number) => plainBody(incoming, limit);
   switch (type) {
     case "application/json":
-      return { kind: "json", value: await jsonOf(body(limits.jsonBytes)) };
+      return { kind: "json", value: await jsonOf(body(limits.jsonBytes)), faults: NO_FAULTS };
     case "multipart/form-data":
       return multipart(body(limits.uploadBytes), incoming.headers["content-type"] ?? "", takesSpec, limits.jsonBytes);
     case "application/x-www-form-urlencoded":
@@ -112,24 +126,8 @@ export async function readUpload(incoming: IncomingMessage, limits: ServiceLimit
     case "text/uri-list":
     case "application/octet-stream":
     case "": // curl -T says nothing
-      return { kind: "lines", spec: undefined, bytes: asUtf8(body(limits.uploadBytes), charsetOf(incoming)) };
+      return { kind: "lines", spec: undefined, faults: NO_FAULTS, bytes: asUtf8(body(limits.uploadBytes), charsetOf(incoming)) };
     default:
       throw unsupported(UPLOAD_TYPES);
   }
-}
-
-/** A list of URLs in JSON, each text as it stands. Throws HttpProblem 400 that names every entry that is no text, the first hundred at least. */
-export function urlList(value: unknown, pointer: string): readonly string[] {
-  if (!Array.isArray(value))
-    throw new HttpProblem({
-      status: 400,
-      detail: "expected a list of URLs",
-      errors: [{ option: pointer.slice(2), pointer, message: "expected a list of URLs" }],
-    });
-  const list: readonly unknown[] = value;
-  const errors = list.flatMap((entry, index) =>
-    typeof entry === "string" ? [] : [{ option: pointer.slice(2), pointer: `${pointer}/${index}`, message: "expected a text" }],
-  );
-  if (errors.length > 0) throw new HttpProblem({ status: 400, detail: "expected a list of URLs", errors: errors.slice(0, 100) });
-  return list.filter((entry) => typeof entry === "string");
 }

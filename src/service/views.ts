@@ -1,7 +1,7 @@
 /** Jobs as the two APIs show them: fields and their order here are the format. */
 import { shownSpec } from "../core/job-spec.ts";
-import type { JobEvent, JobState, JobView, RejectedLine } from "../core/jobs.ts";
-import { MOST_SHOWN_URLS } from "./limits.ts";
+import type { JobEvent, JobState, JobView } from "../core/jobs.ts";
+import { FEW_SEEDS, MOST_SHOWN_URLS } from "./limits.ts";
 
 const USERINFO = /^(\s*[a-z][a-z0-9+.-]*:[\\/]+)[^\\/?#]*@/i;
 /** A URL without the user and password that may stand in it. */
@@ -20,12 +20,7 @@ const SIMPLE_STATUS: Readonly<Record<JobState, string>> = {
 };
 export const SIMPLE_STATES = [...new Set(Object.values(SIMPLE_STATUS))];
 
-export interface Rejections {
-  readonly rejected: readonly RejectedLine[];
-  readonly rejectedTotal: number;
-}
-
-const rejections = ({ rejected, rejectedTotal }: Rejections) =>
+const rejections = ({ rejected, rejectedTotal }: JobView) =>
   rejectedTotal === 0
     ? {}
     : {
@@ -34,7 +29,7 @@ const rejections = ({ rejected, rejectedTotal }: Rejections) =>
       };
 
 /** Of POST /, and live of GET /status. */
-export function simpleJob(job: JobView, rejected: Rejections | null): object {
+export function simpleJob(job: JobView): object {
   const { id, seeds, seedsTotal, counts, state } = job;
   return {
     job_id: id,
@@ -44,20 +39,20 @@ export function simpleJob(job: JobView, rejected: Rejections | null): object {
     status: SIMPLE_STATUS[state],
     total: counts.total,
     ...(seedsTotal > MOST_SHOWN_URLS || seedsTotal > seeds.length ? { urlsTotal: seedsTotal } : {}),
-    ...(rejected === null ? {} : rejections(rejected)),
+    ...rejections(job),
   };
 }
 
 const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
 
-/** Of /v1. `mostSeeds`: how many seeds are repeated; `seedsTotal` says how many there are. */
-export function fullJob(job: JobView, rejected: Rejections | null = null, mostSeeds = MOST_SHOWN_URLS): object {
-  const { id, state, spec, counts, finishReason, detail, seeds, seedsTotal } = job;
+/** Of /v1. `brief`: for lists; a job has few seeds there, and no lines that were rejected. Seeds stand in the spec too, so that the spec makes the same job again. */
+export function fullJob(job: JobView, brief = false): object {
+  const { id, state, spec, counts, finishReason, detail, seedsTotal } = job;
+  const seeds = job.seeds.slice(0, brief ? FEW_SEEDS : MOST_SHOWN_URLS).map(withoutUser);
   return {
-    ...{ id, state, spec: shownSpec(spec), counts, finishReason, detail },
-    ...{ seeds: seeds.slice(0, mostSeeds).map(withoutUser), seedsTotal },
+    ...{ id, state, spec: { seeds, ...shownSpec(spec) }, counts, finishReason, detail, seeds, seedsTotal },
     ...{ createdAt: iso(job.createdAt), startedAt: iso(job.startedAt), endedAt: iso(job.endedAt) },
-    ...(rejected === null ? {} : rejections(rejected)),
+    ...(brief ? {} : rejections(job)),
   };
 }
 

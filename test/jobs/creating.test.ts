@@ -1,6 +1,7 @@
 /** How jobs come to be, and what of a body is taken: on a small site over loopback. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { judgeLines } from "../../src/service/faults.ts";
 import { fakeSite } from "../../src/testing/site.ts";
 import { bench, created, job, SMALL, textsOf, until, urlsOf } from "./bench.ts";
 
@@ -57,6 +58,9 @@ test("F122 lines that are no URLs are told by number, and the good ones are craw
   );
   assert.ok(!JSON.stringify(answer).includes("secret"));
   assert.equal(answer.rejectedTotal, 4);
+  await b.reopen();
+  const { rejected, rejectedTotal } = (await b.jobs.get(0)) ?? assert.fail("it is gone");
+  assert.deepEqual([rejected, rejectedTotal], [answer.rejected, 4]);
   assert.equal((await until(b.jobs, 0)).counts.pages, 3);
 });
 
@@ -124,6 +128,28 @@ test("a second job with the same key is the first one; with another body it is r
   await b.jobs.cancel(0);
   const again = await keyed("y");
   assert.ok(again.kind === "created" && again.job.id === 1);
+});
+
+test("lines of a request that is refused anyhow are judged as those that are kept", async () => {
+  await using b = await bench();
+  const lines = [
+    "a.example",
+    "http://[bad",
+    "",
+    " # x",
+    "ftp://u:p@x/",
+    "http://x.example:{99998..99999}/",
+    "//b.example",
+    "mailto:a@b",
+    "http://",
+    "x".repeat(500),
+  ];
+  for (const emptyLines of ["skip", "reject"] as const) {
+    const kept = await b.jobs.create(job(lines, {}, { emptyLines }));
+    assert.ok(kept.kind === "no-seeds");
+    const { good, rejected, rejectedTotal } = await judgeLines(lines, { bareScheme: "refuse", emptyLines });
+    assert.deepEqual([good, rejected, rejectedTotal], [false, kept.rejected, kept.rejectedTotal]);
+  }
 });
 
 test("jobs that have ended are deleted after the time they are kept for", async () => {

@@ -258,13 +258,27 @@ test("lists: the next page is linked to, and what has not changed is not sent ag
 test("what is wrong with a body is said all at once", async () => {
   await using at = await filled();
   for (const [method, path, body, wrong] of [
-    ["POST", "/v1/jobs", { seeds: 5, maxDepht: 1, stateDir: "/x", limits: { pages: -1 }, follow: ["re:("] }, ["limits.pages", "maxDepht", "seeds", "stateDir"]],
+    [
+      "POST",
+      "/v1/jobs",
+      { seeds: 5, maxDepht: 1, stateDir: "/x", limits: { pages: -1 }, follow: ["re:("] },
+      ["follow", "limits.pages", "maxDepht", "seeds", "stateDir"],
+    ],
     ["POST", "/v1/jobs/0/stop", { mode: "soon", reason: 5, x: 1 }, ["mode", "reason", "x"]],
     ["POST", "/v1/jobs/0/pause", { a: 1, b: 2 }, ["a", "b"]],
     ["PATCH", "/v1/jobs/0/hosts", { a: { delay: "x", paused: 1 }, b: {} }, ["a.delay", "a.paused", "b"]],
     ["POST", "/", { urls: [1, "http://a/", null] }, ["urls", "urls"]],
     ["GET", "/v1/jobs?limit=0&state=x&y=1", null, ["limit", "state", "y"]],
     ["GET", "/v1/jobs/0/pages?limit=1001&z=1", null, ["limit", "z"]],
+    ["GET", "/v1/jobs/0/pages?limit=0&cursor=zzz", null, ["cursor", "limit"]],
+    ["POST", "/v1/jobs", { seeds: ["nope"], maxDepht: 1, limits: { pages: 0 } }, ["limits.pages", "maxDepht", "seeds"]],
+    ["POST", "/v1/jobs", { seeds: [], maxDepht: 1, stateDir: "/x" }, ["maxDepht", "seeds", "stateDir"]],
+    ["POST", "/v1/jobs", { seeds: [7, "nope"] }, ["seeds", "seeds"]],
+    ["POST", "/v1/jobs?z=1", { seeds: ["http://a.example/"], headers: { Cookie: "(hidden)" } }, ["headers.Cookie", "z"]],
+    ["POST", "/?z=1", { urls: ["nope"], x: 1 }, ["urls", "x", "z"]],
+    ["POST", "/v1/jobs/0/urls?z=1", { urls: ["http://[bad"], x: 1 }, ["urls", "x", "z"]],
+    ["POST", "/v1/jobs/0/stop?z=1", { mode: "soon" }, ["mode", "z"]],
+    ["PATCH", "/v1/jobs/0/hosts?z=1", { "b/c": 5 }, ["b/c", "b/c", "z"]],
   ] as const) {
     const answer = await at.ask(method, path, body === null ? undefined : JSON.stringify(body), body === null ? {} : JSON_TYPE);
     assert.equal(answer.status, 400, path);

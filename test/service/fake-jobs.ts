@@ -100,13 +100,14 @@ export function fakeJobs({ mostUrls = 2_000_000, mostJobs = 1_000 } = {}): FakeJ
       if (good === 0) return { kind: "no-seeds", rejected, rejectedTotal: total };
       const view: JobView = {
         ...{ id: all.length, state: "queued", spec, seeds, seedsTotal: good, counts: { ...NO_COUNTS, total: good, queued: good } },
-        ...{ createdAt: 1_000, startedAt: null, endedAt: null, finishReason: null, detail: null },
+        ...{ createdAt: 1_000, startedAt: null, endedAt: null, finishReason: null, detail: null, rejected, rejectedTotal: total },
       };
       const job: FakeJob = { view, rejected, events: [], tables: { pages: [], items: [], skipped: [], images: [] } };
       all.push(job);
       if (idempotency !== null) keys.set(idempotency.key, { fingerprint: idempotency.fingerprint, job });
       return { kind: "created", job: view, rejected, rejectedTotal: total };
     },
+    problemsOf: async () => [],
     async get(id) {
       if (fake.failure) throw fake.failure;
       return find(id)?.view ?? null;

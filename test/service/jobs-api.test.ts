@@ -199,3 +199,68 @@ test("more URLs for a job, hosts paused and slowed, an explanation", async () =>
   assert.equal((await at.ask("GET", "/v1/jobs/0/explain?url=x", undefined, { accept: "text/plain" })).text, "It was fetched.\n");
   assert.equal((await at.ask("GET", "/v1/jobs/0/explain")).status, 400);
 });
+
+const part = (name: string, text: string) => `--B\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${text}\r\n`;
+const FORM = { "content-type": "multipart/form-data; boundary=B" };
+const places = (errors: { option?: string; line?: number }[]) => errors.map(({ option, line }) => option ?? `line ${line}`).sort();
+
+test("faults of the head, the options, the form and the lines of an upload are told at once", async () => {
+  await using at = await bench();
+  const options = '{"maxDepht":1,"limits":{"pages":0}}';
+  const body = `${part("x", "1")}${part("spec", options)}${part("urls", "nope\nhttp://[bad\n")}--B--\r\n`;
+  const { status, json } = await at.ask("POST", "/v1/jobs", body, { ...FORM, "idempotency-key": "a b" });
+  assert.equal(status, 400);
+  assert.deepEqual(places(json.errors), ["Idempotency-Key", "limits.pages", "line 1", "line 2", "maxDepht", "x"]);
+  assert.match(json.detail, /2 options are wrong; none of the 2 lines is a URL$/);
+  // Lines beside good ones would not keep a job from being made: they are told of as they would be then.
+  const some = await at.ask("POST", "/v1/jobs", `${part("spec", options)}${part("urls", "nope\nhttp://a.example/")}--B--\r\n`, FORM);
+  assert.deepEqual([some.json.errors.length, some.json.rejected.map(({ line }: { line: number }) => line)], [2, [1]]);
+  const broken = await at.ask("POST", "/v1/jobs", `${part("spec", "{")}${part("urls", "ftp://a/")}--B--\r\n`, FORM);
+  assert.deepEqual(places(broken.json.errors), ["line 1", "spec"]);
+  assert.equal(at.jobs.all.length, 0);
+});
+
+test("a long list beside a wrong option is judged as it comes, and none of it is held", async () => {
+  await using at = await bench();
+  async function* upload() {
+    yield part("spec", '{"maxDepht":1}') + part("urls", "nope").slice(0, -2);
+    for (let block = 0; block < 300; block++) yield `\n${"http://a.example/path\n".repeat(1_000)}`;
+    yield "\r\n--B--\r\n";
+  }
+  const before = process.memoryUsage().rss;
+  const { status, json } = await at.ask("POST", "/v1/jobs", upload(), FORM);
+  assert.deepEqual([status, places(json.errors), json.rejected.length], [400, ["maxDepht"], 1]);
+  assert.ok(process.memoryUsage().rss - before < 150e6);
+});
+
+test("the spec of a job, posted again, makes the same job", async () => {
+  await using at = await bench();
+  const wanted = {
+    seeds: ["http://a.example/", "http://b.example/x", "http://a.example/"],
+    ...{ maxDepth: 2, limits: { time: "2m" }, scope: { preset: "domain", exclude: ["*.pdf"] }, hosts: { "a.example": { delay: "1s" } } },
+    ...{ extract: { title: "h1" }, perHost: { delay: "2s" }, robots: false, sitemaps: ["auto"], traps: { all: null } },
+  };
+  const first = await at.post("/v1/jobs", wanted);
+  assert.deepEqual(first.json.spec.seeds, wanted.seeds);
+  const second = await at.post("/v1/jobs", first.json.spec);
+  assert.equal(second.status, 202, second.text);
+  assert.deepEqual([second.json.spec, second.json.seeds], [first.json.spec, first.json.seeds]);
+  const uploaded = await at.ask("POST", "/", Array.from({ length: 1_200 }, (_, n) => `http://a.example/${n}\n`).join(""), { "content-type": "text/plain" });
+  const { json } = await at.ask("GET", `/v1/jobs/${uploaded.json.job_id}`);
+  assert.deepEqual([json.spec.seeds.length, json.seedsTotal], [1_000, 1_200]);
+  const [listed] = (await at.ask("GET", "/v1/jobs?limit=1")).json;
+  assert.deepEqual(listed.spec.seeds, listed.seeds);
+  // Headers are hidden: the spec says nothing of them that could be taken for their values.
+  const secret = await at.post("/v1/jobs", { ...wanted, headers: { Cookie: "s3cret" } });
+  const refused = await at.post("/v1/jobs", secret.json.spec);
+  assert.deepEqual([refused.status, refused.json.errors[0].option], [400, "headers.Cookie"]);
+});
+
+test("lines that were rejected are in every answer about the job, but for lists", async () => {
+  await using at = await bench();
+  const made = await at.ask("POST", "/", "http://a.example/\nnope\n", { "content-type": "text/plain" });
+  assert.equal(made.json.rejected.length, 1);
+  assert.deepEqual((await at.ask("GET", "/status/0")).json, made.json);
+  assert.deepEqual((await at.ask("GET", "/v1/jobs/0")).json.rejected, made.json.rejected);
+  assert.equal("rejected" in (await at.ask("GET", "/v1/jobs")).json[0], false);
+});
