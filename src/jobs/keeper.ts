@@ -93,35 +93,10 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
     const running = live.get(row.id);
     const counts = await (running === undefined ? idleCounts(row) : running.counts());
     // It may have ended while its counts were looked at.
-    const {
-      id,
-      state,
-      seeds,
-      seedsTotal,
-      createdAt,
-      startedAt,
-      endedAt,
-      finishReason,
-      detail,
-      counts: final,
-      rejected,
-      rejectedTotal,
-    } = book.get(row.id) ?? row;
-    return {
-      id,
-      state,
-      spec: shownSpec(specOf(row)),
-      seeds,
-      seedsTotal,
-      counts: final ?? counts,
-      createdAt,
-      startedAt,
-      endedAt,
-      finishReason,
-      detail,
-      rejected,
-      rejectedTotal,
-    };
+    const now = book.get(row.id) ?? row;
+    const { id, state, seeds, seedsTotal, createdAt, startedAt, endedAt, finishReason, detail, rejected, rejectedTotal } = now;
+    const ended = { endedAt, finishReason, detail, counts: now.counts ?? counts };
+    return { id, state, spec: shownSpec(specOf(row)), seeds, seedsTotal, createdAt, startedAt, ...ended, rejected, rejectedTotal };
   }
 
   function hubOf(id: number): EventHub {
