@@ -34,9 +34,9 @@ export interface StopRequest {
 export interface CrawlRun extends AsyncIterable<PageRecord>, AsyncDisposable {
   /** The items of a scraper as their pages settle, each with `_meta` unless that is off; holds the crawl back as the pages do. */
   items(): AsyncIterable<Item>;
-  /** Resolves when the stop is under way; `done` tells when it is over. Lifts a pause. */
+  /** Resolves when the stop is under way; `done` tells when it is over. Lifts a pause. With mode `queue` a list of seeds counts as queued, however early it comes. */
   stop(request?: StopRequest): Promise<void>;
-  /** No request starts any more until `resume`; what is in flight is finished. */
+  /** No request starts any more until `resume`, also when the crawl has not begun yet; what is in flight is finished. Once it is over, neither does anything. */
   pause(): Promise<void>;
   resume(): Promise<void>;
   stats(): Promise<CrawlStats>;
