@@ -11,7 +11,8 @@ import { startWorker, type WorkerRun } from "../engine/worker.ts";
 import { admitSeed } from "../rules/admit.ts";
 import { connectRedis, type Link } from "../store/redis/connect.ts";
 import { createCrawls, KEPT_DAYS } from "../store/redis/crawls.ts";
-import { openRedisFrontier } from "../store/redis/frontier.ts";
+import { FULL_OUTBOX, openRedisFrontier } from "../store/redis/frontier.ts";
+import { type Glance, glance } from "../store/redis/look.ts";
 import { SHARED_LEASES } from "./cluster.ts";
 import { followTime } from "./crawl-time.ts";
 import { type Pulse, startPulse } from "./pulse.ts";
@@ -21,7 +22,7 @@ export interface WorkOptions {
   readonly url: string;
   /** Requests in flight over all crawls. */
   readonly concurrency: number;
-  /** One batch of leases, then the end. */
+  /** One batch of leases of each crawl that has something to do, which is waited for; then the end. Where none has: the end at once. */
   readonly once: boolean;
   /** Ends when no crawl had work for so long; null: never. */
   readonly exitWhenIdleMs: number | null;
@@ -70,6 +71,12 @@ function specOf(spec: CrawlSpec, scraper: string | null, { operator, url }: Work
     cookies: null,
   };
   return { ...spec, ...nothing, ...operator, scraper, incremental: false };
+}
+
+/** Whether a worker gets something there, now or once a host has rested: URLs wait, nobody has paused it, and there is room for what comes of them. */
+function mayGive(at: Glance | null): boolean {
+  if (at === null || at.over || at.control === "pause" || at.control === "drain" || at.control === "now") return false;
+  return at.queued + at.delayed > 0 && at.waiting < FULL_OUTBOX.most && at.waitingBytes < FULL_OUTBOX.bytes;
 }
 
 export function work(options: WorkOptions): WorkRun {
@@ -165,12 +172,18 @@ export function work(options: WorkOptions): WorkRun {
           tidiedAt = clock.now();
           await book.retire(KEPT_DAYS);
         }
+        // With `once` crawls are joined in one round; afterwards it is only seen to that none waits for what is not there any more.
+        const joins = !options.once || crawls.size === 0;
         for (const id of await book.live()) {
-          if (joined.has(id) || passedOver.has(id) || leaving) continue;
+          if (options.once && !mayGive(await glance(link, id))) {
+            joined.get(id)?.run.leave();
+            continue;
+          }
+          if (!joins || joined.has(id) || passedOver.has(id) || leaving) continue;
           const crawl = await book.get(id);
           if (crawl !== null && !crawl.completed) await joinCrawl({ link, pulse }, id, crawl.info).catch((error: unknown) => passOver(id, error));
         }
-        if (options.once && joined.size > 0) break;
+        if (options.once && joined.size === 0) break;
         if (active() > 0) idleSince = clock.now();
         else if (options.exitWhenIdleMs !== null && clock.now() - idleSince >= options.exitWhenIdleMs) break;
         await new Promise<void>((resolve) => {

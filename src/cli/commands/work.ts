@@ -24,7 +24,7 @@ Examples:
   skein work --store redis://localhost:6379 --exit-when-idle 10s --scrapers ./scrapers
 `,
   own: [
-    cliFlag("once", { description: "One batch of URLs, then the end." }),
+    cliFlag("once", { description: "One batch of URLs, waited for where hosts rest, then the end; at once where nothing is to do." }),
     cliFlag("exit-when-idle", { value: "D", bare: IDLE, allowed: "a duration such as 10s", description: "End when there was no work for so long." }),
     cliFlag("scrapers", { value: "DIR", allowed: "a directory", description: "Where the scraper modules of crawls lie on this machine, by their file names." }),
   ],
@@ -41,24 +41,17 @@ Exit status: 0 left in good order; 2 usage; 5 the store did not answer within a 
 export async function workCommand(argv: readonly string[], io: Io, load: () => Promise<{ readonly work: typeof work }>): Promise<number> {
   const reading = await readVerb(WORK, argv, io);
   if (reading === null) return EXIT.ok;
-  const given = reading.text("exit-when-idle");
-  // `--exit-when-idle 10s`: a flag whose value may be left out takes it with `=` only; what else stands alone means nothing here.
-  const alone = given === IDLE && reading.args.length === 1 && parseDuration(reading.args[0] ?? "") !== null;
-  const [extra] = alone ? [] : reading.args;
-  if (extra !== undefined) throw usageError(extra, "skein work takes no arguments: crawls come from the store");
   const { spec } = reading;
   const store = storeAddress(reading, argv, io.env);
   if (store === null) throw usageError("--store", "say which store to work for, such as redis://localhost:6379; REDIS_URL names it too");
-  const idle = alone ? (reading.args[0] ?? null) : given;
-  const exitWhenIdleMs = idle === null ? null : parseDuration(idle);
-  if (idle !== null && exitWhenIdleMs === null) throw usageError("--exit-when-idle", `expected a duration such as 10s, got ${JSON.stringify(idle)}`);
+  const idle = reading.text("exit-when-idle");
   io.stderr.write(`working for the store at ${store.shown} (${store.from})\n`);
   const { work } = await load();
   const options: WorkOptions = {
     url: store.url,
     concurrency: spec.concurrency,
     once: reading.isOn("once"),
-    exitWhenIdleMs,
+    exitWhenIdleMs: idle === null ? null : parseDuration(idle), // flags.ts lets no other text pass
     scrapersDir: reading.text("scrapers"),
     operator: {
       addresses: { ...spec.addresses, refusePrivate: true },
@@ -81,7 +74,8 @@ export async function workCommand(argv: readonly string[], io: Io, load: () => P
   });
   try {
     const { crawls, requests } = await run.done;
-    io.stderr.write(`left: ${spellNumber(requests)} request${requests === 1 ? "" : "s"} for ${spellNumber(crawls)} crawl${crawls === 1 ? "" : "s"}\n`);
+    if (options.once && crawls === 0) io.stderr.write("nothing to do: no crawl of the store has URLs that this worker could take\n");
+    else io.stderr.write(`left: ${spellNumber(requests)} request${requests === 1 ? "" : "s"} for ${spellNumber(crawls)} crawl${crawls === 1 ? "" : "s"}\n`);
     return EXIT.ok;
   } catch (error) {
     throw afterSignal(error, told, "what was in flight goes back to it by itself");
