@@ -48,6 +48,11 @@ export interface AssembleOptions {
   readonly seedNames?: readonly string[];
   /** Drop what the state directory holds. */
   readonly fresh?: boolean;
+  /**
+   * No seed was named: an unfinished run is gone on with, and none is begun (CrawlError `no-seeds`). `its-own`: the seeds are those that it was started
+   * with; `none`: there are none, and it must have read all of its own.
+   */
+  readonly unnamed?: "its-own" | "none";
   /** The caller knows that an unfinished run in the state directory is this crawl: options that differ (an operator's, say) are taken as they are now. */
   readonly sameCrawl?: boolean;
   /** Opens the frontier of a crawl that others created: this process works on it, and writes nothing. */
@@ -200,6 +205,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       spec,
       stored,
       fresh: options.fresh === true,
+      unnamed: options.unnamed ?? null,
       sameCrawl: options.sameCrawl === true,
       config,
       clock,
@@ -228,7 +234,19 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
     items: ItemOutputs,
   ): Promise<OpenedStore> {
     const { openShared } = await import("./cluster/cluster.ts");
-    const input = { url, spec, stored, fresh: options.fresh === true, config, clock, siteOf: site.siteOf, sinks: own, items, log };
+    const input = {
+      url,
+      spec,
+      stored,
+      fresh: options.fresh === true,
+      unnamed: options.unnamed ?? null,
+      config,
+      clock,
+      siteOf: site.siteOf,
+      sinks: own,
+      items,
+      log,
+    };
     const opened = await openShared(input, hooks, use);
     fingerprintSeed = opened.seed;
     return opened;
@@ -275,6 +293,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
 
   return {
     spec,
+    goesOn: options.unnamed !== undefined,
     clock,
     random,
     log,

@@ -13,15 +13,15 @@ import type { OpenedStore } from "./engine/parts.ts";
 import { BEGAN_KEY, type BeganInMemory } from "./inspect/inspect.ts";
 import { journalLines } from "./inspect/journal.ts";
 import { LIVE_KEY, noting } from "./live.ts";
-import { decideResume, type FoundRun } from "./rules/resume.ts";
+import { decideResume, noSeeds, unnamedFault } from "./rules/resume.ts";
 import type { TrapSnapshot, Traps } from "./rules/traps.ts";
 import { checkOutputs, type ItemOutputs, journalSinks, openSinks } from "./sinks/open.ts";
 import { openOwnSinks } from "./sinks/own.ts";
 import { sharedLines } from "./sinks/shared-lines.ts";
+import { droppedWords, foundRun, readStandingRun } from "./standing-run.ts";
 import { CACHE_FILE } from "./store/cache/schema.ts";
 import type { HostGate } from "./store/memory/gate.ts";
 import { type FaultPoint, openFrontierIn, openStateDirectory } from "./store/sqlite/frontier.ts";
-import { readState } from "./store/sqlite/read.ts";
 import { saveFrontier } from "./store/sqlite/save.ts";
 import { openVisitBook, VISITS_FILE, VISITS_SINK } from "./store/visits/book.ts";
 
@@ -32,6 +32,8 @@ export interface DurableInput {
   readonly stored: CrawlSpec;
   /** Drop what is there. */
   readonly fresh: boolean;
+  /** No seed was named (AssembleOptions). */
+  readonly unnamed: "its-own" | "none" | null;
   /** Options that differ do not keep an unfinished run from going on. */
   readonly sameCrawl: boolean;
   readonly config: FrontierConfig;
@@ -71,13 +73,16 @@ export async function openDurable(
       `cannot use the state directory ${dir}: it is a file, and --state takes a directory. Name an empty or a new directory`,
     );
   checkOutputs(spec);
+  // A directory is not made only to find nothing in it.
+  if (input.unnamed !== null && readStandingRun(dir) === null) throw noSeeds(`there is no crawl in ${dir} to go on with`);
   const state = openStateDirectory(dir, { durability: spec.durability });
   try {
+    const dropped = input.fresh ? droppedWords(dir) : null;
     if (input.fresh) {
       state.dropAll();
       for (const name of [VISITS_FILE, CACHE_FILE]) for (const suffix of ["", "-wal", "-shm"]) rmSync(join(dir, name + suffix), { force: true });
     }
-    const { say, resumed } = beginRun(input, state);
+    const { say, resumed } = beginRun(input, state, dropped);
     const states = resumed ? state.sinkStates() : null;
     const shared = sharedLines();
     const keepsVisits = spec.incremental || spec.cache !== null;
@@ -164,15 +169,23 @@ function keepTraps({ dir, traps, clock }: DurableInput, resumed: boolean): { bes
   };
 }
 
-function beginRun({ dir, stored, sameCrawl, clock }: DurableInput, state: ReturnType<typeof openStateDirectory>): { say: string | null; resumed: boolean } {
+/** `dropped`: what was there before, in one line. */
+function beginRun(
+  { dir, stored, sameCrawl, unnamed, clock }: DurableInput,
+  state: ReturnType<typeof openStateDirectory>,
+  dropped: string | null,
+): { say: string | null; resumed: boolean } {
   const text = JSON.stringify(withoutSecrets(stored));
   const run = state.run();
   const start = () => state.startRun({ name: randomUUID(), spec: text, startedAt: clock.epoch() });
   if (run === null) {
     start();
-    return { say: null, resumed: false };
+    return { say: dropped, resumed: false };
   }
-  const decision = decideResume(foundRun(dir, run.spec, run.finishReason), parseSpec(JSON.parse(text)), dir);
+  const found = foundRun(dir, run.spec, run.finishReason);
+  const decision = decideResume(found, parseSpec(JSON.parse(text)), dir);
+  const fault = unnamed === null ? null : unnamedFault(decision.kind, found, unnamed, `the crawl in ${dir}`);
+  if (fault !== null) throw noSeeds(fault);
   switch (decision.kind) {
     case "refuse":
       if (sameCrawl) {
@@ -195,30 +208,6 @@ function beginRun({ dir, stored, sameCrawl, clock }: DurableInput, state: Return
       state.setSpec(text);
       state.reopenRun();
       return { say: decision.say, resumed: true };
-  }
-}
-
-function foundRun(dir: string, spec: string, finishReason: string | null): FoundRun {
-  const reader = readState(dir);
-  try {
-    const counters = reader?.counters ?? null;
-    const left = counters === null ? 0 : counters.queued + counters.delayed + counters.leased;
-    // A run that was never committed to, or that has no reason to have ended, is unfinished.
-    const tally = new Map(counters?.tally);
-    return {
-      spec: parseSpec(JSON.parse(spec)),
-      completed: finishReason !== null,
-      left,
-      counted: counters?.counted ?? 0,
-      elapsedMs: counters?.elapsedMs ?? 0,
-      bytes: tally.get("bytes") ?? 0,
-      failed: tally.get("outcome:failed") ?? 0,
-      items: tally.get("items") ?? 0,
-      seedsRead: counters?.seedsComplete ?? false,
-      finishReason,
-    };
-  } finally {
-    reader?.close();
   }
 }
 

@@ -7,6 +7,8 @@ import { noProgress, type Progress, terminalProgress } from "./progress.ts";
 export interface Console {
   /** `text` is a whole line for people; `message` (constant) and `fields` are for programs. */
   say(level: LogLevel, text: string, message: string, fields?: LogFields): void;
+  /** As `say` at level info, and when quiet too. */
+  insist(text: string, message: string, fields: LogFields): void;
   /** Several lines that belong together; one JSON object. */
   block(lines: readonly string[], message: string, value: object): void;
   /** What crawl() takes. Lines that repeat a message are counted after the first 20; when quiet nothing is said: what ends a crawl is thrown. */
@@ -47,7 +49,10 @@ export function createConsole({ stderr, env }: Pick<Io, "stderr" | "env">, optio
   }
 
   function say(level: LogLevel, text: string, message: string, fields: LogFields = {}): void {
-    if (!wanted(level)) return;
+    if (wanted(level)) put(level, text, message, fields);
+  }
+
+  function put(level: LogLevel, text: string, message: string, fields: LogFields): void {
     progress.hold();
     const colour = coloured ? COLOURS[level] : "";
     if (format === "json") json(level, message, fields);
@@ -57,6 +62,7 @@ export function createConsole({ stderr, env }: Pick<Io, "stderr" | "env">, optio
 
   return {
     say,
+    insist: (text, message, fields) => put("info", text, message, fields),
     block(lines, message, value) {
       if (quiet) return;
       if (format === "json") json("info", message, value);

@@ -47,7 +47,10 @@ const OWN_FLAGS: readonly Flag[] = [
   cliFlag("verbose", { short: "v", description: "How each pattern was read, retries and other detail on stderr." }),
   cliFlag("log-format", { value: "text|json", allowed: "one of text, json", description: "Diagnostics on stderr as text or as JSON lines." }),
   cliFlag("progress", { negated: true, description: "No progress line; there is one only on a terminal anyway." }),
-  cliFlag("fresh", { description: "With --state: drop what the directory holds and start anew." }),
+  cliFlag("fresh", {
+    description:
+      "With --state: drop what the directory holds and start anew. With --store: the same of an unfinished crawl there that writes to the same files.",
+  }),
   cliFlag("help", { short: "h", description: "This text." }),
 ];
 

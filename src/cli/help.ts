@@ -69,9 +69,9 @@ and from skein.config.ts, .js or .json in the current folder, under their names 
 
 Ctrl-C once finishes what is in flight, twice aborts. When the reader of stdout goes away (| head)
 the crawl ends with status 0. Exit status: 0 finished, 1 internal error, 2 usage, 3 output or state
-cannot be written, 4 no seed could be reached, 6 --max-errors passed, 7 the state is held by another
-process, 130 or 143 interrupted. Of a crawl with --state, running or not, skein explain URL says why
-a page was or was not fetched, skein status how it stands.
+cannot be written, 4 no seed could be reached, 5 the store cannot be reached, 6 --max-errors passed,
+7 the state is held by another process, 130 or 143 interrupted. Of a crawl with --state, running or
+not, skein explain URL says why a page was or was not fetched, skein status how it stands.
 `;
 
 export function crawlHelp(): string {

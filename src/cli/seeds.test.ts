@@ -22,7 +22,7 @@ async function read(sources: Partial<SeedSources>): Promise<{ good: string[]; ba
   const onBad: SeedSources["onBad"] = ({ where, text, why }) => bad.push(`${where.replace(folder, "")} ${JSON.stringify(text)} ${why}`);
   const seeds = await openSeeds({ listed: [], files: [], defaultScheme: null, stdin: async function* () {}, onBad, ...sources });
   const good: string[] = [];
-  for await (const seed of seeds) good.push(seed);
+  for await (const seed of seeds ?? []) good.push(seed);
   return { good, bad };
 }
 
@@ -122,7 +122,7 @@ test("seeds are read as they are asked for", async () => {
   }
   const seeds = await openSeeds({ listed: endless(), files: [], defaultScheme: null, stdin: async function* () {}, onBad: () => undefined });
   let taken = 0;
-  for await (const _ of seeds) if (++taken === 10) break;
+  for await (const _ of seeds!) if (++taken === 10) break;
   assert.ok(given <= 11, `${given} were read for ${taken}`);
 });
 

@@ -191,10 +191,10 @@ export function checkInputFiles(files: readonly string[]): OptionProblem[] {
 }
 
 /**
- * Good seeds in order, read as they are asked for; the first is read at once.
+ * Good seeds in order, read as they are asked for; the first is read at once. Null, where there may be none: there is none at all, not even a bad one.
  * Throws CrawlError `no-seeds` when none is good. Braces are left to the crawl, which expands them as lazily.
  */
-export async function openSeeds(sources: SeedSources): Promise<AsyncIterable<string>> {
+export async function openSeeds(sources: SeedSources, mayBeNone = false): Promise<AsyncIterable<string> | null> {
   let bad = 0;
   const onBad = (seed: BadSeed) => {
     bad++;
@@ -203,6 +203,7 @@ export async function openSeeds(sources: SeedSources): Promise<AsyncIterable<str
   const seeds = goodSeeds({ ...sources, onBad });
   const first = await seeds.next();
   if (first.done) {
+    if (mayBeNone && bad === 0) return null;
     throw new CrawlError(
       "no-seeds",
       bad === 0 ? "nothing to crawl: give a URL, or a file of URLs with -i" : bad === 1 ? "the one seed is not usable" : `none of the ${bad} seeds is usable`,

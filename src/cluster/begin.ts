@@ -2,11 +2,11 @@
 import { CrawlError } from "../core/errors.ts";
 import type { FinishReason } from "../core/events.ts";
 import { type CrawlSpec, parseSpec } from "../core/spec.ts";
-import { decideResume, type FoundRun, forbiddenChanges } from "../rules/resume.ts";
+import { decideResume, type FoundRun, forbiddenChanges, noSeeds, unnamedFault } from "../rules/resume.ts";
 import { shownSeed } from "../rules/seeds.ts";
 import type { Link } from "../store/redis/connect.ts";
 import { type Crawls, type FileOwner, KEPT_DAYS, type StoredCrawl } from "../store/redis/crawls.ts";
-import { glance, tallyOf } from "../store/redis/look.ts";
+import { type Glance, glance, tallyOf } from "../store/redis/look.ts";
 import { heldError, outboxOwner } from "../store/redis/outbox.ts";
 import type { NamedFile } from "./output-files.ts";
 
@@ -16,6 +16,8 @@ export interface BeginInput {
   readonly stored: CrawlSpec;
   /** Begin a crawl of its own, whatever the store has. */
   readonly fresh: boolean;
+  /** No seed was named (AssembleOptions): none is begun. */
+  readonly unnamed: "its-own" | "none" | null;
   readonly files: readonly NamedFile[];
 }
 
@@ -87,14 +89,28 @@ export async function refuseOwned(
   return refuse(link, owner, file, spec, decision.changed);
 }
 
+/** What `--fresh` drops: "dropped the unfinished crawl 3 in the store (5 pages done, 7 queued)". */
+function droppedWords(id: number, at: Glance | null): string {
+  const { counted = 0, queued = 0, delayed = 0, leased = 0 } = at ?? {};
+  return `dropped the unfinished crawl ${id} in the store (${counted} page${counted === 1 ? "" : "s"} done, ${queued + delayed + leased} queued)`;
+}
+
 /** A new crawl in a store whose URL may hold a password: whoever reads this is there already. */
 const keptText = (stored: CrawlSpec): string => JSON.stringify({ ...stored, store: null });
 
 /** The unfinished crawl that owns the command's files, else the newest of the same command; null: a new one is to begin. */
-async function findCrawl(link: Link, crawls: Crawls, files: readonly NamedFile[], text: string): Promise<{ readonly id: number; readonly say: string } | null> {
+async function findCrawl(
+  link: Link,
+  crawls: Crawls,
+  { files, unnamed }: BeginInput,
+  text: string,
+): Promise<{ readonly id: number; readonly say: string } | null> {
   const own = parseSpec(JSON.parse(text));
   async function decide(crawl: StoredCrawl): Promise<{ readonly id: number; readonly say: string } | null> {
-    const decision = decideResume(await foundRun(link, crawl), own, `the store (crawl ${crawl.id})`);
+    const found = await foundRun(link, crawl);
+    const decision = decideResume(found, own, `the store (crawl ${crawl.id})`);
+    const fault = unnamed === null ? null : unnamedFault(decision.kind, found, unnamed, `crawl ${crawl.id} in the store`);
+    if (fault !== null) throw noSeeds(fault);
     return decision.kind === "resume" ? { id: crawl.id, say: decision.say } : null;
   }
   const owner = await crawls.ownerOf(files.map(({ name }) => name));
@@ -118,14 +134,16 @@ export async function beginCrawl(link: Link, crawls: Crawls, input: BeginInput):
   const { spec, stored, fresh, files } = input;
   const text = keptText(stored);
   for (let round = 1; ; round++) {
-    const found = fresh ? null : await findCrawl(link, crawls, files, text);
+    const found = fresh ? null : await findCrawl(link, crawls, input, text);
     if (found !== null) return { ...found, resumed: true, text };
+    if (input.unnamed !== null) throw noSeeds("the store has no unfinished crawl of this command to go on with");
     await crawls.retire(KEPT_DAYS);
     const info = { kind: "crawl", spec: text, ...(spec.scraper === null ? {} : { scraper: spec.scraper }) };
     const created = await crawls.createWithFiles({ info, files: files.map(({ name }) => name), drops: fresh });
     if ("id" in created) {
-      const { id } = created;
-      return { id, say: `crawl ${id} in the store: others join it with skein work --store …`, resumed: false, text };
+      const { id, dropped } = created;
+      const gone = await Promise.all(dropped.map(async (other) => droppedWords(other, await glance(link, other))));
+      return { id, say: [...gone, `crawl ${id} in the store: others join it with skein work --store …`].join("; "), resumed: false, text };
     }
     // Another command was faster: it is looked at, unless it is to be dropped, which it cannot be while it is written.
     if (fresh || round === ROUNDS) throw await heldError(link, created.owner.id);

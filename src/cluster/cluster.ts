@@ -28,6 +28,8 @@ export interface SharedInput {
   readonly stored: CrawlSpec;
   /** Begin a crawl of its own, whatever the store has; unfinished ones that write to the same files are dropped. */
   readonly fresh: boolean;
+  /** No seed was named (AssembleOptions). */
+  readonly unnamed: "its-own" | "none" | null;
   readonly config: FrontierConfig;
   readonly clock: Clock;
   readonly siteOf: (host: string) => string;

@@ -177,7 +177,7 @@ export async function feedSeeds(input: FeedInput): Promise<number> {
   await add();
   const { good } = taker;
   const bad = taker.bad + badSitemaps;
-  if (good + listed === 0 && !isOver()) {
+  if (good + listed === 0 && !isOver() && parts.goesOn !== true) {
     throw new CrawlError("no-seeds", bad === 0 ? "there is nothing to crawl: no seed URL was given" : `none of the ${bad} seeds is a URL that can be crawled`);
   }
   return good;

@@ -107,6 +107,8 @@ export interface SeedGrowth {
 
 export interface Parts {
   readonly spec: CrawlSpec;
+  /** It goes on with a crawl that has its seeds: none need be given. */
+  readonly goesOn?: boolean;
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Logger;

@@ -1,4 +1,5 @@
 /** What a command finds in its state directory, and what it does about it. Pure: the decision and its one line. */
+import { CrawlError } from "../core/errors.ts";
 import { type CrawlSpec, options } from "../core/spec.ts";
 import { limitWords, reasonWords } from "./reasons.ts";
 
@@ -110,6 +111,18 @@ export function decideResume(found: FoundRun, now: CrawlSpec, dir: string): Resu
     say: `${goesOn ? goingOn(found, now, dir, limit) : `resuming the unfinished crawl in ${dir}`} (${counted} done, ${found.left} queued)`,
   };
 }
+
+/**
+ * What is wrong with a command that names no seed: it may only go on. `its-own`: it reads the seeds that the run was started with; `none`: there are none,
+ * and the run must have read all of its. Null: nothing.
+ */
+export function unnamedFault(decision: ResumeDecision["kind"], found: FoundRun, unnamed: "its-own" | "none", name: string): string | null {
+  if (decision === "new-run") return `${name} is over`;
+  const lacks = decision === "resume" && unnamed === "none" && !found.seedsRead;
+  return lacks ? `of ${name} not all seeds were read: give it the same list again, what is known is passed over` : null;
+}
+
+export const noSeeds = (why: string): CrawlError => new CrawlError("no-seeds", `nothing to crawl: no seed was given, and ${why}`);
 
 function goingOn(found: FoundRun, { limits }: CrawlSpec, dir: string, { now, passed }: Limit): string {
   const ended = `the crawl in ${dir} ${reasonWords(found.finishReason ?? "finished", found.spec.limits)}`;

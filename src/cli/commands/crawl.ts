@@ -9,6 +9,7 @@ import { shownSeed } from "../../rules/seeds.ts";
 import { type Console, createConsole } from "../console.ts";
 import { afterSignal, type Ending, exitCode, isDiskFull } from "../exit.ts";
 import { type CliFlags, cliFlags, flagTable, type Given, parseFlags } from "../flags.ts";
+import { checkNeedsNone, howToResume, type Resumed, type Standing, standingRun } from "../going-on.ts";
 import { crawlHelp } from "../help.ts";
 import type { Io, StopSignal } from "../io.ts";
 import { createNarrator } from "../narrator.ts";
@@ -17,7 +18,6 @@ import { noProgress, REDRAW_MS } from "../progress.ts";
 import { checkInputFiles, openSeeds, type SeedSources } from "../seeds.ts";
 import { describePatterns, envSettings, finishSpec, mergeSettings, readConfig } from "../settings.ts";
 import { stdoutSink } from "../stdout.ts";
-import { withoutPassword } from "../store-address.ts";
 import { summaryLines } from "../summary.ts";
 
 /** The front door, and the reason by which a stop from a signal is known; loaded only when there is something to crawl. */
@@ -32,6 +32,8 @@ interface Command {
   readonly flags: CliFlags;
   readonly strange: readonly string[];
   readonly configName: string | null;
+  /** No seed was named: those of the run that stands in the state directory are taken. */
+  readonly standing: Standing | null;
 }
 
 /** Everything the user said, or null when only help was asked for. Throws CrawlError `invalid-options`. */
@@ -45,12 +47,18 @@ async function readCommand(argv: readonly string[], io: Io): Promise<Command | n
   const problems: OptionProblem[] = [...parsed.problems, ...fromEnv.problems];
   const flags = cliFlags(given, problems);
   problems.push(...checkInputFiles(flags.inputFiles));
-  const merged = mergeSettings(file, given);
+  const own = mergeSettings(file, given);
   // Seeds of the command line take the place of the config file's.
   const named = parsed.args.length > 0 || flags.inputFiles.length > 0;
-  problems.push(...checkTogether(flags, given, merged.input));
-  const spec = finishSpec(named ? { ...merged, input: { ...merged.input, seeds: parsed.args } } : merged, file, problems);
-  return { spec, flags, strange: fromEnv.strange, configName: file?.name ?? null };
+  problems.push(...checkTogether(flags, given, own.input));
+  const { stateDir, seeds = [] } = own.input;
+  const lacks = !named && Array.isArray(seeds) && seeds.length === 0;
+  const standing = lacks && typeof stateDir === "string" && !flags.fresh ? await standingRun(stateDir, file) : null;
+  const merged = standing === null ? own : mergeSettings(standing.file, given);
+  const from = standing?.file ?? file;
+  if (standing !== null) flags.inputFiles = standing.inputFiles;
+  const spec = finishSpec(named ? { ...merged, input: { ...merged.input, seeds: parsed.args } } : merged, from, problems);
+  return { spec, flags, strange: fromEnv.strange, configName: from?.name ?? null, standing };
 }
 
 /** Options that are good by themselves and make no sense as they stand. */
@@ -147,14 +155,17 @@ function obeySignals(io: Io, console: Console, run: CrawlRun, interrupted: strin
 }
 
 /** Runs the crawl to its end; answers its summary and what ended it. */
-async function runCrawl(command: Command, io: Io, console: Console, load: LoadCrawl): Promise<{ summary: Summary; ending: Ending }> {
-  const { spec } = command;
+async function runCrawl(command: Command, io: Io, console: Console, load: LoadCrawl): Promise<{ summary: Summary; ending: Ending; seedsRead: boolean }> {
+  const { spec, standing, flags } = command;
   const ignore = () => undefined; // `done` tells of failures
   const loading = load();
   loading.catch(ignore);
   sayAtStart(console, command);
   const sources = seedSources(console, command, io);
-  const seeds = await openSeeds(sources);
+  const kept = (spec.stateDir !== null || spec.store !== null) && !flags.fresh;
+  const seeds = await openSeeds(sources, standing !== null || (kept && flags.inputFiles.includes("-")));
+  if (seeds === null) checkNeedsNone(spec);
+  let seedsRead = false;
   const { crawl, INTERRUPTED } = await loading;
   const narrator = createNarrator(console);
   const ending: { signal: StopSignal | null; readerLeft: boolean } = { signal: null, readerLeft: false };
@@ -177,13 +188,16 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
   });
   const options: CrawlOptions = {
     sinks: [sink],
-    seedNames: [...(Array.isArray(spec.seeds) ? spec.seeds : []), ...command.flags.inputFiles.map((file) => `-i ${file}`)],
-    fresh: command.flags.fresh,
+    ...(standing !== null ? { unnamed: "its-own" as const } : seeds === null ? { unnamed: "none" as const } : {}),
+    seedNames: standing?.seedNames ?? [...(Array.isArray(spec.seeds) ? spec.seeds : []), ...flags.inputFiles.map((file) => `-i ${file}`)],
+    fresh: flags.fresh,
     rescueTo: ".skein",
     cwd: io.cwd,
     log: console.log,
     onEvent(event) {
       if (event.kind === "stopping") stopping = true;
+      // All of them, unless it was left before.
+      if (event.kind === "started") seedsRead = !stopping && ending.signal === null;
       if (event.kind === "opened") {
         gives = event.gives;
         sayWhereItLives(console, command);
@@ -191,13 +205,13 @@ async function runCrawl(command: Command, io: Io, console: Console, load: LoadCr
       narrator.tell(event);
     },
   };
-  const run = crawl({ ...spec, seeds, outputs: spec.outputs.filter((file) => file !== "-") }, options);
+  const run = crawl({ ...spec, seeds: seeds ?? [], outputs: spec.outputs.filter((file) => file !== "-") }, options);
   const signalsOff = obeySignals(io, console, run, INTERRUPTED, (signal) => {
     ending.signal ??= signal;
   });
   const stopDrawing = keepDrawing(console, run);
   try {
-    return { summary: await run.done, ending };
+    return { summary: await run.done, ending, seedsRead };
   } catch (error) {
     throw afterSignal(error, ending.signal, "nothing is lost, and the same command goes on");
   } finally {
@@ -224,14 +238,20 @@ export async function crawlCommand(argv: readonly string[], io: Io, load: LoadCr
     progress: flags.progress,
   });
   const none = Array.isArray(spec.seeds) && spec.seeds.length === 0 && flags.inputFiles.length === 0;
-  if (none) throw new CrawlError("no-seeds", "nothing to crawl: give a URL, or a file of URLs with -i");
+  if (none && command.standing === null) throw new CrawlError("no-seeds", "nothing to crawl: give a URL, or a file of URLs with -i");
   const written = watchFiles(spec, io.cwd);
-  const { summary: counted, ending } = await runCrawl(command, io, console, load).catch((error) => {
+  const {
+    summary: counted,
+    ending,
+    seedsRead,
+  } = await runCrawl(command, io, console, load).catch((error) => {
     throw withAdvice(error, spec);
   });
   const summary = { ...counted, files: written(counted.files) };
   console.block(summaryLines(summary, ending.readerLeft, { limits: spec.limits, outputs: outputFiles(spec) }), "summary", { summary });
-  if (summary.resumeFrom !== null) sayHowToResume(console, argv, spec, summary.resumeFrom, io);
+  if (summary.resumeFrom !== null) {
+    sayHowToResume(console, summary.resumeFrom, { argv, spec, flags, seedsRead, byNpm: io.env["npm_command"] === "exec" });
+  }
   return exitCode(summary, ending);
 }
 
@@ -243,14 +263,10 @@ function withAdvice(error: unknown, { stateDir, store }: CrawlSpec): unknown {
   return new CrawlError(error.code, `${error.message}. Make room and run the same command again: the crawl ${begins}`, { cause: error });
 }
 
-const quoted = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
-function sayHowToResume(console: Console, argv: readonly string[], spec: CrawlSpec, dir: string, io: Io): void {
-  // npm says how it was started: `skein` alone is then on nobody's path.
-  const program = io.env["npm_command"] === "exec" ? ["npx", "skein"] : ["skein"];
-  const args = [...program, "crawl", ...argv, ...(spec.stateDir === null && spec.store === null ? ["--state", dir] : [])];
-  const shown = args.map(withoutPassword);
-  const command = shown.map(quoted).join(" ");
-  const hint = shown.some((arg, n) => arg !== args[n]) ? " (with the password in place of ***)" : "";
-  console.say("info", `to resume: ${command}${hint}`, "to resume", { command, dir });
+function sayHowToResume(console: Console, dir: string, resumed: Resumed): void {
+  const { text, command } = howToResume(dir, resumed);
+  const { spec, flags } = resumed;
+  // Nobody else knows where a crawl in memory was put.
+  if (flags.quiet && spec.stateDir === null && spec.store === null) console.insist(text, "to resume", { command, dir });
+  else console.say("info", text, "to resume", { command, dir });
 }

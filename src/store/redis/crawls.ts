@@ -39,7 +39,7 @@ export interface Crawls {
   /** `info`: the spec and what else belongs to the crawl, as text by name (not `created`). */
   create(info: Readonly<Record<string, string>>): Promise<number>;
   /** Nothing is created when another crawl owns one of the files. */
-  createWithFiles(crawl: CreatedWithFiles): Promise<{ readonly id: number } | { readonly owner: FileOwner }>;
+  createWithFiles(crawl: CreatedWithFiles): Promise<{ readonly id: number; readonly dropped: readonly number[] } | { readonly owner: FileOwner }>;
   /** Whose the first file is that an unfinished crawl owns; null: none is. */
   ownerOf(files: readonly string[]): Promise<FileOwner | null>;
   /** By who holds its outbox: it goes on (it is not `finished`) and owns the files. Else whose a file is, or `gone`: it was dropped or deleted. */
@@ -162,7 +162,7 @@ export function createCrawls(link: Link): Crawls {
       const [id = 0, ...more] = (await link.script("create", [tag], args)) as number[]; // create.lua
       if (id === 0) return { owner: owned(more[0], more[1], more[2]) };
       for (const dropped of more) await stop(dropped);
-      return { id };
+      return { id, dropped: more };
     },
     async ownerOf(names) {
       const [file = 0, id, held] = await files("owner", 0, names);
