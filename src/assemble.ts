@@ -1,10 +1,9 @@
 /** The only file that knows every concrete part: spec → Parts. */
-import { readFile } from "node:fs/promises";
 import type { Cached } from "./cached.ts";
 import { type EpochMs, realClock } from "./core/clock.ts";
 import { CrawlError } from "./core/errors.ts";
 import type { CrawlEvent } from "./core/events.ts";
-import type { Cookie, Frontier, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
+import type { Frontier, FrontierConfig, FrontierHooks } from "./core/frontier.ts";
 import { type Logger, silentLog } from "./core/log.ts";
 import type { Fetcher } from "./core/outcome.ts";
 import type { FingerprintSeed } from "./core/request.ts";
@@ -311,7 +310,7 @@ export function assemble(spec: CrawlSpec, options: AssembleOptions): Parts {
       const own = options.sinks ?? [];
       const items = await itemsOf();
       const opened = await openWhere(hooks, use, own, items);
-      if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await readCookies(spec.cookies, log));
+      if (spec.cookies !== null && !opened.resumed) await opened.frontier.addCookies(await (await import("./cookie-file.ts")).readCookies(spec.cookies, log));
       return opened;
     },
     openFetcher: threaded ? async () => (await import("./threads/threads.ts")).noFetcher : spec.cache === null && !spec.offline ? openFetcher : openCached,
@@ -396,19 +395,4 @@ function scrapingOf(spec: CrawlSpec, { scrape, scraper, cwd, joins }: AssembleOp
       return opened;
     },
   };
-}
-
-/** Reads a cookie file; lines that are wrong are logged by number, a file that cannot be read is the user's to mend. */
-async function readCookies(file: string, log: Logger): Promise<readonly Cookie[]> {
-  const { parseCookieFile } = await import("./rules/cookie-file.ts");
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (cause) {
-    const message = `cannot read the cookie file ${file}: ${cause instanceof Error ? cause.message : String(cause)}`;
-    throw new CrawlError("invalid-options", message, { cause, problems: [{ option: "cookies", message }] });
-  }
-  const { cookies, problems } = parseCookieFile(text);
-  for (const { line, message } of problems) log("warn", "cookie skipped", { file, line, why: message });
-  return cookies;
 }
