@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { CrawlError, type OptionProblem } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
-import type { CrawlSpec } from "../core/spec.ts";
+import { type CrawlSpec, parseSpec } from "../core/spec.ts";
 import { createConsole } from "./console.ts";
 import { cliFlag, type Flag, flagTable, type Given, type ParsedFlags, parseFlags, wrongValues } from "./flags.ts";
 import { flagLines } from "./help.ts";
@@ -112,8 +112,11 @@ function strays({ args, behind }: ParsedFlags, { name }: Verb): OptionProblem[] 
   });
 }
 
-/** Null when only help was asked for, which is then printed. Throws CrawlError `invalid-options` with every problem at once. */
-export async function readVerb(verb: Verb, argv: readonly string[], io: Io): Promise<Reading | null> {
+/**
+ * Null when only help was asked for, which is then printed. Throws CrawlError `invalid-options` with every problem at once, those that the command itself finds
+ * (`check` throws them in the same way) among them; where the shared options are no good, it finds their defaults.
+ */
+export async function readVerb(verb: Verb, argv: readonly string[], io: Io, check: (reading: Reading) => void = () => undefined): Promise<Reading | null> {
   const table = tableOf(verb);
   const parsed = parseFlags(argv, table);
   if (parsed.given.some(({ flag, value }) => flag.name === "help" && value === true)) {
@@ -128,20 +131,33 @@ export async function readVerb(verb: Verb, argv: readonly string[], io: Io): Pro
   const merged = mergeSettings(file, given);
   // Seeds and outputs of a config file are those of a crawl.
   const input = { ...merged.input, seeds: [], outputs: [], pagesFile: null, skippedFile: null, changesFile: null, linksFile: null };
-  const spec = finishSpec({ ...merged, input }, file, [...explained(parsed.problems, verb), ...wrongValues(parsed.given), ...strays(parsed, verb)]);
   const own = (name: string) => parsed.given.find(({ flag }) => flag.node === null && flag.name === name)?.value;
   const texts = (name: string) => {
     const value = own(name);
     return Array.isArray(value) ? (value as readonly string[]) : []; // `as`: Array.isArray forgets the element type
   };
-  return {
+  const readingOf = (spec: CrawlSpec): Reading => ({
     args: parsed.args,
     spec,
     text: (name) => texts(name).at(-1) ?? null,
     texts,
     isOn: (name) => own(name) === true,
     isGiven: (path) => merged.labels.has(path) || path.split(".").reduce<unknown>(inside, file?.values) !== undefined,
+  });
+  const problems: OptionProblem[] = [...explained(parsed.problems, verb), ...wrongValues(parsed.given), ...strays(parsed, verb)];
+  const collect = <T>(work: () => T): T | null => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof CrawlError) || error.problems.length === 0) throw error;
+      problems.push(...error.problems);
+      return null;
+    }
   };
+  const reading = readingOf(collect(() => finishSpec({ ...merged, input }, file, [])) ?? parseSpec({}));
+  collect(() => check(reading));
+  if (problems.length === 0) return reading;
+  throw new CrawlError("invalid-options", problems.map(({ option, message }) => `${option}: ${message}`).join("\n"), { problems });
 }
 
 function inside(value: unknown, key: string): unknown {

@@ -24,6 +24,7 @@ import { type Glance, glance } from "../store/redis/look.ts";
 import { type Outbox, type OutboxOptions, type OutboxOwner, openOutbox, outboxOwner } from "../store/redis/outbox.ts";
 import { SHARED_LEASES } from "./cluster.ts";
 import { startDrain } from "./drain.ts";
+import { namedFiles } from "./output-files.ts";
 
 interface ExportTarget {
   readonly what: ExportKind;
@@ -240,6 +241,16 @@ async function takeOutputs(link: Link, job: number, options: OutboxOptions, say:
   }
 }
 
+/** A file that another unfinished crawl writes, now or when it goes on, would lose what is in it. */
+async function refuseForeign(link: Link, job: number, spec: CrawlSpec): Promise<void> {
+  const files = namedFiles(spec);
+  const owner = await createCrawls(link).ownerOf(files.map(({ name }) => name));
+  if (owner === null || owner.id === job) return;
+  const { option, file } = files[owner.file] ?? { option: "--output", file: "it" };
+  const goes = owner.held ? "is being written" : "is unfinished";
+  refuse(option, `${file} is a file of crawl ${owner.id} in the store at ${link.address.shown}, which ${goes}: name another file`);
+}
+
 /** Begins at once. */
 export function exportJob(input: JobExport): ExportRun {
   const { job, follow } = input;
@@ -307,6 +318,7 @@ export function exportJob(input: JobExport): ExportRun {
       const targets = input.targets.map(({ what, file }) => ({ what: what ?? mainKind(spec), file }));
       checkComplete(spec, targets);
       checkDistinct(sinkSpec(spec, targets, input));
+      await refuseForeign(link, job, sinkSpec(spec, targets, input));
       const scope = await loadScope(spec.scope, spec.follow, spec.list, []);
       const crashed = crashedOutput.bind(null, { clock, admit: { scope } });
       const outbox = await takeOutputs(link, job, { crashed, kind: "export" }, async (leftMs) => {

@@ -128,8 +128,10 @@ function pageWords(explanation: Explanation, record: PageRecord, telling: Tellin
     case "redirected":
       return [`It was asked for ${when} and redirects with status ${record.status} to ${record.location ?? "an address that is not recorded"}.`];
     case "disallowed": {
-      const why = skipped?.reason === "robots" ? robotsLine(explanation, skipped.rule) : "robots.txt disallows it";
-      return [`It was not fetched: ${why}.`];
+      // Where its skipped line is not at hand, robots.txt as the crawl knows it says the same.
+      const { robots } = explanation;
+      const rule = skipped?.reason === "robots" ? skipped.rule : robots?.allowed === false ? (robots.rule ?? undefined) : undefined;
+      return [`It was not fetched: ${robotsLine(explanation, rule)}.`];
     }
     case "failed": {
       const code = record.error?.code;

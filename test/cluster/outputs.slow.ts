@@ -258,3 +258,16 @@ test("an empty store is named with its database and prefix", { skip: skipRedis }
   const { stdout } = await run(process.execPath, [bin, "status", "--store", empty], root);
   assert.match(stdout, new RegExp(`^no crawls in the store at 127\\.0\\.0\\.1:${redis.port}/3\\?prefix=shop`));
 });
+
+test("an export is no other crawl's writer: a file of an unfinished one is refused to it", { skip: skipRedis }, async () => {
+  await using at = await world();
+  assert.equal((await at.skein("crawl", `${at.site.origin}/1`, "-o", "first.jsonl")).code, 0);
+  await at.interrupted();
+  const before = readFileSync(join(at.cwd, "pages.jsonl"), "utf8");
+  const refused = await at.skein("export", "--job", "1", "-o", "pages.jsonl");
+  assert.equal(refused.code, 2, refused.said);
+  assert.match(refused.said, /--output: \S+\/pages\.jsonl is a file of crawl 2 in the store at .*, which is unfinished: name another file/);
+  assert.equal(readFileSync(join(at.cwd, "pages.jsonl"), "utf8"), before);
+  const own = await at.skein("export", "--job", "2", "-o", "pages.jsonl");
+  assert.doesNotMatch(own.said, /is a file of crawl/);
+});

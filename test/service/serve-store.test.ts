@@ -39,7 +39,7 @@ const LINKED = { REDIS_PORT_6379_TCP_ADDR: "172.17.0.3", REDIS_PORT_6379_TCP_POR
 test("the flag wins over the variables of containers, REDIS_URL over those of a link, and it is said which it was, without a password", async () => {
   const flag = await opening(["--store", "redis://:s3cret@store:6379/1", "--state", "jobs"], { REDIS_URL: "redis://other:1", ...LINKED });
   assert.deepEqual(flag.given.store, { url: "redis://:s3cret@store:6379/1", looksOn: false });
-  assert.match(flag.err, /^crawls live in the store at store:6379 \(--store\)/m);
+  assert.match(flag.err, /^crawls live in the store at store:6379\/1 \(--store\)/m);
   assert.doesNotMatch(flag.err, /s3cret/);
   const url = await opening([], { REDIS_URL: "redis://given:6379", ...LINKED });
   assert.deepEqual(url.given.store, { url: "redis://given:6379", looksOn: false });

@@ -110,7 +110,7 @@ function storeOf(reading: Reading, argv: readonly string[], io: Io): Pick<Settin
 }
 
 function settingsOf(reading: Reading, argv: readonly string[], io: Io): Settings {
-  const problems: OptionProblem[] = reading.args.map((arg) => ({ option: arg, message: "skein serve takes no arguments; URLs are posted to it" }));
+  const problems: OptionProblem[] = [];
   const wrong = (option: string, message: string) => void problems.push({ option, message });
   const number = (name: string, least: number): number | null => {
     const text = reading.text(name);
@@ -257,7 +257,7 @@ function untilSignal(io: Io): Promise<StopSignal> {
 
 /** Answers the exit status. Throws CrawlError for what is ours; the caller says it. */
 export async function serveCommand(argv: readonly string[], io: Io, load: () => Promise<ServeParts>): Promise<number> {
-  const reading = await readVerb(SERVE, argv, io);
+  const reading = await readVerb(SERVE, argv, io, (read) => void settingsOf(read, argv, io));
   if (reading === null) return EXIT.ok;
   const settings = settingsOf(reading, argv, io);
   const format = reading.text("log-format") === "json" ? "json" : "text";
