@@ -149,7 +149,11 @@ function explainable(view: StateView): Explainable {
 const MAX_WAY = 100;
 
 /** The way to a page found on `referrer`. A page is settled before what it links to, so that each search ends where the last one found its record. */
-async function wayTo({ records }: Explainable, referrer: string | null, redirects: PageRecord["redirects"] | undefined): Promise<{ way: WayStep[]; cut: boolean }> {
+async function wayTo(
+  { records }: Explainable,
+  referrer: string | null,
+  redirects: PageRecord["redirects"] | undefined,
+): Promise<{ way: WayStep[]; cut: boolean }> {
   const way: WayStep[] = (redirects ?? []).map(({ url, status }) => ({ url, depth: 0, outcome: "redirected", status }));
   const met = new Set(way.map(({ url }) => url));
   let before: number | undefined;

@@ -69,7 +69,7 @@ Examples:
   shared: ["fields", "meta", "store"],
   tail: `
 Exit status: 0; 2 usage, no crawl in DIR, or no such job; 3 a file cannot be written; of a store
-also 5 it does not answer, 7 another process writes the results, 130 interrupted.
+also 5 it does not answer, 7 another process writes the results, 130 or 143 interrupted.
 `,
 };
 
