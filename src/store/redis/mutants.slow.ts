@@ -40,7 +40,7 @@ const MUTANTS: readonly (readonly [what: string, rules: readonly string[], from:
   ["a request may crash workers for ever", ["crash"], "local MAX_CRASHES = 3", "local MAX_CRASHES = 99"],
   ["three levels run at a time", ["levels"], "level <= get('base') + 1", "level <= get('base') + 2"],
   ["a page fetched for its links only is counted", ["re-expansion"], "if kind == 'd' and not relink", "if kind == 'd'"],
-  ["the item limit holds for each page alone", ["items"], "math.max(0, S.items - itemsSoFar)", "S.items"],
+  ["the item limit holds for each page alone", ["items"], "limit - tonumber(call('HGET', J .. ':t', 'items') or 0)", "limit"],
   ["robots.txt is asked for by every worker", ["robots"], "if o.pending == 1 then return false end", ""],
   ["what a chain owes is lost", ["redirect"], "if p.owes then owed[#owed + 1] = owedOf(p) end", ""],
   ["a host with nothing queued goes on waiting", ["I1"], "waitsNot[#waitsNot + 1] = h.name", ""],
