@@ -13,7 +13,7 @@ import type { JobRow } from "../store/jobs/book.ts";
 import type { Link } from "../store/redis/connect.ts";
 import { glance, lookAt, notedSeeds, writerOf } from "../store/redis/look.ts";
 import { askedUrl, type Explained, NOT_BEGUN } from "./inspect.ts";
-import { fileOf, sinkOf } from "./lines.ts";
+import { fileOf, sinkOf, wholeLines } from "./lines.ts";
 
 export interface StoredInput {
   readonly row: JobRow;
@@ -38,12 +38,12 @@ export async function explainStored(link: Link, { row, crawl, dir, spec, clock, 
   const states = input.states ?? (await writerOf(link, crawl)).states;
   const look = at === null || at.seed === null ? null : lookAt(link, at, at.seed, hostOf);
 
-  function journal(table: "pages" | "skipped"): Journal {
-    const bytes = row.sizes?.[table] ?? states.get(sinkOf(table))?.["bytes"];
+  async function journal(table: "pages" | "skipped"): Promise<Journal> {
+    const bytes = row.sizes?.[table] ?? (at === null ? await wholeLines(dir, table) : states.get(sinkOf(table))?.["bytes"]);
     return { path: join(dir, fileOf(table)), bytes: typeof bytes === "number" ? bytes : 0 };
   }
 
-  const records = journalRecords(journal("pages"), journal("skipped"));
+  const records = journalRecords(await journal("pages"), await journal("skipped"));
   const view: Explainable = {
     ...{ spec: { ...spec, seeds: row.seeds }, counts: at ?? NO_COUNTS, noRecords: false, beganInMemory: false },
     records: {

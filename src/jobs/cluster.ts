@@ -31,6 +31,7 @@ import { workerSeeds } from "./cluster-seeds.ts";
 import { watchStore } from "./cluster-watch.ts";
 import { type HomeRun, type JobHome, ownDirectories } from "./home.ts";
 import { allHosts } from "./inspect.ts";
+import { sinkOf, wholeLines } from "./lines.ts";
 
 /** How long the first connection is waited for. */
 const START_WITHIN_MS = 10_000;
@@ -58,7 +59,7 @@ export interface ClusterOptions {
 
 /** Rejects with CrawlError `store-unreachable` when the store does not answer, or `invalid-options` for one that must not be used. */
 export async function openCluster({ url, looksOn, log, clock }: ClusterOptions): Promise<JobHome> {
-  const link = await connectRedis(url, { log, startWithinMs: START_WITHIN_MS });
+  const link = await connectRedis(url, { log, writes: true, startWithinMs: START_WITHIN_MS });
   const crawls = createCrawls(link);
   const pulse = looksOn ? null : startPulse(link, { kind: "serve", clock });
   let onBack = (): void => undefined;
@@ -214,9 +215,10 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
       onBack = listener;
     },
     committed,
-    async bytesOf(row, dir, sink) {
+    async bytesOf(row, dir, table) {
       const states = taken.get(row.id) ?? (await committed(row, dir))?.sinks;
-      const bytes = states?.get(sink)?.["bytes"];
+      if (states === undefined) return wholeLines(dir, table);
+      const bytes = states.get(sinkOf(table))?.["bytes"];
       return typeof bytes === "number" ? bytes : 0;
     },
     run: (run) => ({ spec: run.spec, options: { opens: (input, hooks, use) => open(run, input, hooks, use) } }),

@@ -2,11 +2,12 @@
 import type { AssembleOptions, SharedParts } from "../assemble.ts";
 import type { Clock } from "../core/clock.ts";
 import { CrawlError } from "../core/errors.ts";
-import type { JobHost } from "../core/jobs.ts";
+import type { JobHost, JobTable } from "../core/jobs.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import type { JobRow, RowChange } from "../store/jobs/book.ts";
 import { type Committed, committedOf } from "../store/jobs/committed.ts";
 import { type Explained, explainJob, hostsOf } from "./inspect.ts";
+import { sinkOf, wholeLines } from "./lines.ts";
 
 /** A job whose crawl is about to run. */
 export interface HomeRun {
@@ -35,8 +36,8 @@ export interface JobHome {
   onBack(listener: () => void): void;
   /** Null: there is no crawl yet. Throws CrawlError when it cannot be read. */
   committed(row: JobRow, dir: string): Promise<Committed | null>;
-  /** Bytes of one of its journals that will not be taken back. */
-  bytesOf(row: JobRow, dir: string, sink: string): Promise<number>;
+  /** Bytes of one of its journals that will not be taken back; where its crawl is gone, all that are whole lines: nobody goes on with it. */
+  bytesOf(row: JobRow, dir: string, table: JobTable): Promise<number>;
   /** What crawl() is given. */
   run(run: HomeRun): { readonly spec: CrawlSpec; readonly options: AssembleOptions };
   explain(row: JobRow, dir: string, url: string): Promise<Explained>;
@@ -63,8 +64,10 @@ export function ownDirectories(clock: Clock): JobHome {
     tell: (call) => call(),
     onBack: () => undefined,
     committed: async (_, dir) => committedOf(dir),
-    async bytesOf(_, dir, sink) {
-      const bytes = committedOf(dir)?.sinks.get(sink)?.["bytes"];
+    async bytesOf({ crawl }, dir, table) {
+      // Only one that has ended gets here with a crawl elsewhere.
+      if (crawl !== null) return wholeLines(dir, table);
+      const bytes = committedOf(dir)?.sinks.get(sinkOf(table))?.["bytes"];
       return typeof bytes === "number" ? bytes : 0;
     },
     run: ({ spec, dir, shared }) => ({ spec: { ...spec, stateDir: dir }, options: { shared, sameCrawl: true } }),

@@ -6,7 +6,7 @@ import { endedCounts } from "./counts.ts";
 import type { Happening } from "./events.ts";
 import { createIntake } from "./intake.ts";
 import { hasEnded, specOf } from "./keeper.ts";
-import { jobLines, sinkOf } from "./lines.ts";
+import { jobLines } from "./lines.ts";
 import { openKeeper } from "./open.ts";
 import type { JobsOptions } from "./parts.ts";
 import { scraperFile } from "./spec.ts";
@@ -170,7 +170,7 @@ export async function openJobs(options: JobsOptions): Promise<JobService> {
       const row = book.get(id);
       if (row === null) return null;
       const dir = dirOf(id);
-      const to = row.sizes?.[table] ?? (await home.bytesOf(row, dir, sinkOf(table)));
+      const to = row.sizes?.[table] ?? (await home.bytesOf(row, dir, table));
       return jobLines({ dir, row, table, spec: specOf(row), to }, cursor);
     },
     async explain(id, url) {

@@ -15,8 +15,9 @@ import { committedCounts, endedCounts, waitingCounts } from "./counts.ts";
 import { createEventHub, type EventHub } from "./events.ts";
 import type { JobHome } from "./home.ts";
 import { seedUrls } from "./known.ts";
-import { fileOf, sinkOf } from "./lines.ts";
+import { fileOf, wholeLines } from "./lines.ts";
 import type { HowEnded, JobKeeper, JobsOptions } from "./parts.ts";
+import { withRecorded } from "./recorded.ts";
 import { type Ending, failureDetail, isDiskFull, type RunningJob, runJob, SEEDS_FILE, type Totals } from "./run.ts";
 import { crawlSpecOf, type JobPolicy, shownSpec } from "./spec.ts";
 
@@ -171,7 +172,10 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
     });
     live.set(id, run);
     log("info", "job started", { job: id });
-    void run.done.then(async (ending) => conclude(id, ending, await sizesOf(id, ending)));
+    void run.done.then(async (ending) => {
+      const sizes = await sizesOf(id, ending);
+      conclude(id, await withRecorded(ending, dir, sizes), sizes);
+    });
   }
 
   /** Of the files of a run that closed them itself; else the state says what of them counts, and where that is a store it is noted, since a store may go. */
@@ -181,7 +185,9 @@ export function startKeeper(options: JobsOptions, book: JobBook, home: JobHome):
     if (ending.kind !== "over" || !ending.clean) {
       if (ending.kind === "interrupted" || row === null || row.crawl === null) return null;
       try {
-        for (const table of TABLES) sizes[table] = await home.bytesOf(row, dirOf(id), sinkOf(table));
+        // Of one that failed nobody takes anything back, and its crawl may be what it lost.
+        const sizeOf = (table: JobTable) => (ending.kind === "failed" ? wholeLines(dirOf(id), table) : home.bytesOf(row, dirOf(id), table));
+        for (const table of TABLES) sizes[table] = await sizeOf(table);
         return sizes;
       } catch {
         // It is asked when they are.

@@ -8,6 +8,7 @@ import { loadScope } from "../rules/scope.ts";
 import type { JobRow } from "../store/jobs/book.ts";
 
 const PIECE = 256 * 1024;
+const STEP_BACK = 64 * 1024;
 const NEWLINE = 10;
 const LETTERS: Readonly<Record<JobTable, string>> = { pages: "p", items: "i", skipped: "s", images: "m" };
 
@@ -61,6 +62,29 @@ export async function jobLines({ dir, row, table, spec, to }: LinesInput, cursor
     const text = render === null ? line : render(line);
     return text === null ? null : { text, cursor: cursorOf(row, table, end) };
   });
+}
+
+/** Bytes of a table up to the end of its last whole line, whoever says how many of them count: of a job that nobody writes any more. No file: 0. */
+export async function wholeLines(dir: string, table: JobTable): Promise<number> {
+  let file: FileHandle;
+  try {
+    file = await open(join(dir, fileOf(table)), "r");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return 0;
+    throw error;
+  }
+  try {
+    for (let { size: end } = await file.stat(); end > 0; ) {
+      const start = Math.max(0, end - STEP_BACK);
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
+      const last = buffer.subarray(0, bytesRead).lastIndexOf(NEWLINE);
+      if (last >= 0) return start + last + 1;
+      end = start;
+    }
+    return 0;
+  } finally {
+    await file.close();
+  }
 }
 
 async function beginsLine(path: string, offset: number): Promise<boolean> {
