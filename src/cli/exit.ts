@@ -1,5 +1,5 @@
 /** Exit statuses (product contract, section 4). */
-import { CrawlError, ERROR_CODES } from "../core/errors.ts";
+import { CrawlError, ERROR_CODES, LostCrawl } from "../core/errors.ts";
 import type { Summary } from "../core/events.ts";
 import type { StopSignal } from "./io.ts";
 
@@ -33,9 +33,10 @@ export class LeftAlone extends CrawlError {
   }
 }
 
-/** What to throw for an error after a signal. `then`: what becomes of what was under way. */
+/** What to throw for an error after a signal. `then`: what becomes of what was under way; of a crawl that is gone from its store nothing does. */
 export function afterSignal(error: unknown, signal: StopSignal | null, then: string): unknown {
-  return signal !== null && error instanceof CrawlError && error.code === "store-unreachable" ? new LeftAlone(error, signal, then) : error;
+  if (signal === null || error instanceof LostCrawl) return error;
+  return error instanceof CrawlError && error.code === "store-unreachable" ? new LeftAlone(error, signal, then) : error;
 }
 
 /** SQLite's primary code for a disk without room (sqlite.org/rescode.html). */

@@ -8,7 +8,7 @@ import type { Link } from "../store/redis/connect.ts";
 import { type Crawls, type FileOwner, KEPT_DAYS, type StoredCrawl } from "../store/redis/crawls.ts";
 import { type Glance, glance, tallyOf } from "../store/redis/look.ts";
 import { heldError, outboxOwner } from "../store/redis/outbox.ts";
-import type { NamedFile } from "./output-files.ts";
+import { type NamedFile, type Places, placesOf, spelledAs } from "./output-files.ts";
 
 export interface BeginInput {
   readonly spec: CrawlSpec;
@@ -37,14 +37,18 @@ const SEEDS_SHOWN = 3;
 /** Nothing is known of it yet but its spec. */
 const UNSEEN = { completed: false, left: 0, counted: 0, elapsedMs: 0, bytes: 0, failed: 0, items: 0, seedsRead: false, finishReason: null } as const;
 
-const specOf = ({ info }: StoredCrawl): CrawlSpec => parseSpec(JSON.parse(info.get("spec") ?? "{}"));
+/** Of its commands until now; null: they noted none. */
+export const placesIn = (info: ReadonlyMap<string, string>): Places | null => JSON.parse(info.get("places") ?? "null") as Places | null; // written below and by cluster.ts
+
+/** As it is kept; the command's own files are spelt as the command does. */
+const specOf = ({ info }: StoredCrawl, own: CrawlSpec): CrawlSpec => spelledAs(parseSpec(JSON.parse(info.get("spec") ?? "{}")), own, placesIn(info));
 
 /** Its frontier is not opened: that would settle the rules of a crawl that another process is only just creating. */
-async function foundRun(link: Link, crawl: StoredCrawl): Promise<FoundRun> {
+async function foundRun(link: Link, crawl: StoredCrawl, own: CrawlSpec): Promise<FoundRun> {
   const [at, tally] = await Promise.all([glance(link, crawl.id), tallyOf(link, crawl.id)]);
   const finishReason = (crawl.info.get("finished") ?? null) as FinishReason | null; // written by `finish` (cluster.ts)
   return {
-    spec: specOf(crawl),
+    spec: specOf(crawl, own),
     completed: crawl.completed && finishReason !== null && finishReason !== "interrupted" && finishReason !== "cancelled",
     left: at === null ? 0 : at.queued + at.delayed + at.leased,
     counted: at?.counted ?? 0,
@@ -83,8 +87,9 @@ export async function refuseOwned(
   const crawl = await crawls.get(owner.id);
   const file = files[owner.file];
   if (crawl === null || file === undefined) throw await heldError(link, owner.id);
-  const spec = specOf(crawl);
-  const decision = decideResume({ ...UNSEEN, spec }, parseSpec(JSON.parse(text)), "the store");
+  const own = parseSpec(JSON.parse(text));
+  const spec = specOf(crawl, own);
+  const decision = decideResume({ ...UNSEEN, spec }, own, "the store");
   if (decision.kind !== "refuse") throw await heldError(link, owner.id);
   return refuse(link, owner, file, spec, decision.changed);
 }
@@ -107,7 +112,7 @@ async function findCrawl(
 ): Promise<{ readonly id: number; readonly say: string } | null> {
   const own = parseSpec(JSON.parse(text));
   async function decide(crawl: StoredCrawl): Promise<{ readonly id: number; readonly say: string } | null> {
-    const found = await foundRun(link, crawl);
+    const found = await foundRun(link, crawl, own);
     const decision = decideResume(found, own, `the store (crawl ${crawl.id})`);
     const fault = unnamed === null ? null : unnamedFault(decision.kind, found, unnamed, `crawl ${crawl.id} in the store`);
     if (fault !== null) throw noSeeds(fault);
@@ -116,13 +121,13 @@ async function findCrawl(
   const owner = await crawls.ownerOf(files.map(({ name }) => name));
   const owning = owner === null ? null : await crawls.get(owner.id);
   if (owner !== null && owning !== null) {
-    if (forbiddenChanges(specOf(owning), own).length > 0) return refuseOwned(link, crawls, owner, { files, text });
+    if (forbiddenChanges(specOf(owning, own), own).length > 0) return refuseOwned(link, crawls, owner, { files, text });
     const goesOn = await decide(owning);
     if (goesOn !== null) return goesOn;
   }
   for (const id of await crawls.list(LOOKED_AT)) {
     const crawl = await crawls.get(id);
-    if (crawl === null || !crawl.info.has("spec") || crawl.info.has("dropped") || forbiddenChanges(specOf(crawl), own).length > 0) continue;
+    if (crawl === null || !crawl.info.has("spec") || crawl.info.has("dropped") || forbiddenChanges(specOf(crawl, own), own).length > 0) continue;
     // The newest of the same command decides.
     return decide(crawl);
   }
@@ -138,7 +143,7 @@ export async function beginCrawl(link: Link, crawls: Crawls, input: BeginInput):
     if (found !== null) return { ...found, resumed: true, text };
     if (input.unnamed !== null) throw noSeeds("the store has no unfinished crawl of this command to go on with");
     await crawls.retire(KEPT_DAYS);
-    const info = { kind: "crawl", spec: text, ...(spec.scraper === null ? {} : { scraper: spec.scraper }) };
+    const info = { kind: "crawl", spec: text, places: JSON.stringify(placesOf(stored, null)), ...(spec.scraper === null ? {} : { scraper: spec.scraper }) };
     const created = await crawls.createWithFiles({ info, files: files.map(({ name }) => name), drops: fresh });
     if ("id" in created) {
       const { id, dropped } = created;

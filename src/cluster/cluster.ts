@@ -4,7 +4,7 @@ import { CrawlError } from "../core/errors.ts";
 import type { FrontierConfig, FrontierHooks } from "../core/frontier.ts";
 import type { Logger } from "../core/log.ts";
 import type { FingerprintSeed } from "../core/request.ts";
-import type { BatchSink, Sink } from "../core/sink.ts";
+import type { BatchSink, Sink, SinkState } from "../core/sink.ts";
 import type { CrawlSpec } from "../core/spec.ts";
 import type { OpenedStore } from "../engine/parts.ts";
 import { checkOutputs, type ItemOutputs, openSinks } from "../sinks/open.ts";
@@ -15,10 +15,11 @@ import { createCrawls } from "../store/redis/crawls.ts";
 import { openRedisFrontier } from "../store/redis/frontier.ts";
 import { glance } from "../store/redis/look.ts";
 import { heldError, openOutbox } from "../store/redis/outbox.ts";
-import { beginCrawl, refuseOwned } from "./begin.ts";
+import { beginCrawl, placesIn, refuseOwned } from "./begin.ts";
 import { noteTime } from "./crawl-time.ts";
 import { startDrain } from "./drain.ts";
-import { namedFiles } from "./output-files.ts";
+import { lostWords, tellingLost } from "./lost.ts";
+import { namedFiles, placesOf, statesAs } from "./output-files.ts";
 import { startPulse } from "./pulse.ts";
 
 export interface SharedInput {
@@ -46,6 +47,12 @@ const START_WITHIN_MS = 10_000;
 const UNDO_MS = 2_000;
 
 type Opened = OpenedStore & { readonly seed: FingerprintSeed };
+/** Of a crawl that is gone. */
+const ANEW = {
+  files:
+    "The same command begins the crawl anew and replaces these files: move them away first; or restore the store from a backup, and the same command goes on from there",
+  none: "The same command begins the crawl anew; once the store is restored from a backup, it goes on from there",
+} as const;
 /** What was begun, by what undoes it; the last one first. */
 type Undo = (() => Promise<unknown>)[];
 
@@ -86,12 +93,15 @@ interface Opening {
   readonly undo: Undo;
 }
 
-async function openOn(link: Link, input: SharedInput, { hooks, use, undo }: Opening): Promise<Opened> {
+async function openOn(server: Link, input: SharedInput, { hooks, use, undo }: Opening): Promise<Opened> {
   const { spec, clock } = input;
-  const crawls = createCrawls(link);
   const config: FrontierConfig = { ...input.config, ...SHARED_LEASES };
   const ownFiles = namedFiles(spec);
-  const { id, say, resumed, text } = await beginCrawl(link, crawls, { ...input, files: ownFiles });
+  const { id, say, resumed, text } = await beginCrawl(server, createCrawls(server), { ...input, files: ownFiles });
+  /** As they were handed to the operating system last. */
+  let written: ReadonlyMap<string, SinkState> = new Map();
+  const link = tellingLost(server, () => lostWords(server, id, written, ANEW));
+  const crawls = createCrawls(link);
   const outbox = await openOutbox(link, id, { crashed: hooks.crashed });
   /** A crawl of which nothing has come: nobody would ever end it. Whoever took it over meanwhile goes on with it. */
   async function remove(): Promise<void> {
@@ -103,8 +113,11 @@ async function openOn(link: Link, input: SharedInput, { hooks, use, undo }: Open
   if (!resumed) undo.push(remove);
   // Held by this process from now on, its time is noted by no worker.
   const elapsedBeforeMs = Number((await crawls.read(id, "elapsed")) ?? 0);
-  const states = resumed && outbox.states.size > 0 ? outbox.states : null;
-  const files = openSinks(spec, states, sharedLines(), input.items);
+  // An earlier command may have spelt them otherwise.
+  const places = resumed ? placesIn(new Map([["places", (await crawls.read(id, "places")) ?? "null"]])) : null;
+  const states = statesAs(outbox.states, spec, places);
+  written = new Map([...states].filter(([name]) => ownFiles.some(({ file }) => file === name)));
+  const files = openSinks(spec, resumed && states.size > 0 ? states : null, sharedLines(), input.items);
   const given = await openOwnSinks(input.sinks, { id: `crawl-${id}`, clock, durable: null });
   const sinks = [...files, ...given.sinks];
   use(sinks);
@@ -115,7 +128,12 @@ async function openOn(link: Link, input: SharedInput, { hooks, use, undo }: Open
   );
   if (kept === "gone") throw await heldError(link, id);
   if (kept !== "held") return refuseOwned(link, crawls, kept, { files: ownFiles, text });
-  if (resumed) await crawls.note(id, { spec: text });
+  if (resumed) {
+    // First where files lie by all names they had, then where they stand by those of this command: a kill in between loses neither.
+    await crawls.note(id, { places: JSON.stringify(placesOf(input.stored, places)) });
+    await outbox.note(states);
+    await crawls.note(id, { spec: text });
+  }
   const pulse = startPulse(link, { kind: "crawl", clock });
   undo.push(pulse.close);
   const opened = await openRedisFrontier(config, { link, id, siteOf: input.siteOf, onControl: () => hooks.wake?.() });
@@ -133,7 +151,11 @@ async function openOn(link: Link, input: SharedInput, { hooks, use, undo }: Open
     wrote = true;
     hooks.committed?.();
   };
-  const drain = startDrain({ outbox, clock, hooks: { ...hooks, committed }, strict: spec.durability === "strict" });
+  const checkpoint = (sync: boolean): ReadonlyMap<string, SinkState> => {
+    written = hooks.checkpoint?.(sync) ?? written;
+    return written;
+  };
+  const drain = startDrain({ outbox, states, clock, hooks: { ...hooks, checkpoint, committed }, strict: spec.durability === "strict" });
 
   /** The process failed before anything came of the crawl: no seed was added, or the first output could not be written. */
   async function isEmpty(failure: unknown): Promise<boolean> {

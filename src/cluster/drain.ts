@@ -6,6 +6,8 @@ import type { Outbox } from "../store/redis/outbox.ts";
 
 export interface DrainInput {
   readonly outbox: Outbox;
+  /** Where files stood that this drain may not write to, with those that it does; by default those of the outbox. */
+  readonly states?: ReadonlyMap<string, SinkState>;
   readonly clock: Clock;
   readonly hooks: Pick<FrontierHooks, "write" | "checkpoint" | "committed">;
   /** Every checkpoint is on the disk first; else one a second is. */
@@ -26,7 +28,7 @@ const KEEP_EVERY_MS = 4_000;
 const SYNC_EVERY_MS = 1_000;
 
 /** Rejections: those of the outbox, CrawlError `output-unwritable` of the sinks. */
-export function startDrain({ outbox, clock, hooks, strict }: DrainInput): Drain {
+export function startDrain({ outbox, states = outbox.states, clock, hooks, strict }: DrainInput): Drain {
   let ending = false;
   let leaving = false;
   let syncedAt = clock.now();
@@ -49,7 +51,7 @@ export function startDrain({ outbox, clock, hooks, strict }: DrainInput): Drain 
     const sync = strict || now - syncedAt >= SYNC_EVERY_MS;
     if (sync) syncedAt = now;
     // Files of other writers keep their places: whoever goes on with them finds where they end.
-    await outbox.checkpoint(batch.cursor, new Map([...outbox.states, ...(hooks.checkpoint?.(sync) ?? new Map<string, SinkState>())]));
+    await outbox.checkpoint(batch.cursor, new Map([...states, ...(hooks.checkpoint?.(sync) ?? new Map<string, SinkState>())]));
     keptAt = now;
     hooks.committed?.();
     return true;

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { frontierConfig } from "../assemble.ts";
 import { type Clock, realClock } from "../core/clock.ts";
-import { CrawlError } from "../core/errors.ts";
+import { CrawlError, LostCrawl } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Output } from "../core/records.ts";
 import type { Sink, SinkState } from "../core/sink.ts";
@@ -24,6 +24,7 @@ import { type Glance, glance } from "../store/redis/look.ts";
 import { type Outbox, type OutboxOptions, type OutboxOwner, openOutbox, outboxOwner } from "../store/redis/outbox.ts";
 import { SHARED_LEASES } from "./cluster.ts";
 import { startDrain } from "./drain.ts";
+import { lostWords, tellingLost } from "./lost.ts";
 import { namedFiles } from "./output-files.ts";
 
 interface ExportTarget {
@@ -78,6 +79,11 @@ export interface ExportRun {
   leave(): void;
 }
 
+/** Of a crawl that is gone. */
+const REST = {
+  files: "What was still to come is lost, unless the store is restored from a backup: then the same command goes on from there",
+  none: "Nothing was written, and nothing comes, unless the store is restored from a backup",
+} as const;
 const LOOK_MS = 500;
 const BATCH = 256;
 
@@ -261,12 +267,17 @@ export function exportJob(input: JobExport): ExportRun {
   async function waitForEnd(link: Link, broken: Promise<never>): Promise<boolean> {
     for (;;) {
       const at = await Promise.race([glance(link, job), broken]);
-      if (at === null) refuse("--job", `job ${job} was taken out of the store meanwhile`);
+      if (at === null) throw new LostCrawl(lost(link)(), "store-unreachable");
       if (at.over) return true;
       const pause = new Promise<"again">((again) => void clock.after(LOOK_MS, () => again("again")));
       if ((await Promise.race([pause, left.promise, broken])) === "left") return false;
     }
   }
+
+  let writing: Writing | null = null;
+  const standing = (): ReadonlyMap<string, SinkState> =>
+    new Map((writing?.sinks ?? []).flatMap((sink) => (sink.checkpoint === undefined ? [] : [[sink.name, sink.checkpoint(false)]])));
+  const lost = (link: Link) => (): string => lostWords(link, job, standing(), REST);
 
   async function write(link: Link, outbox: Outbox, spec: CrawlSpec, targets: readonly ExportTarget[]): Promise<ExportSummary> {
     const files = targets.map(({ file }) => file).filter((file) => file !== "-");
@@ -275,7 +286,8 @@ export function exportJob(input: JobExport): ExportRun {
     const main = mainKind(spec);
     const toFiles = sinkSpec(spec, targets, input);
     const sinks = openSinks(toFiles, states, sharedLines(), main === "items" ? { types: await itemTypesOf(spec) } : null);
-    const writing = writingTo(sinks, main, toFiles.linksFile !== null && spec.linksFile === null);
+    const to = writingTo(sinks, main, toFiles.linksFile !== null && spec.linksFile === null);
+    writing = to;
     try {
       const before = await findJob(link, job);
       const here = new Set([...states.keys()].map((file) => exportName(hostname(), file)));
@@ -289,18 +301,18 @@ export function exportJob(input: JobExport): ExportRun {
         seedsComplete: before.seedsComplete,
       });
       // A kill before the first checkpoint must not leave files that nobody is known to have begun.
-      await outbox.note(new Map([...outbox.states, ...writing.checkpoint(false)]));
-      const drain = startDrain({ outbox, clock, hooks: writing, strict: false });
+      await outbox.note(new Map([...outbox.states, ...to.checkpoint(false)]));
+      const drain = startDrain({ outbox, clock, hooks: to, strict: false });
       const toTheEnd = follow ? await waitForEnd(link, drain.broken) : (await Promise.race([drain.end(), left.promise])) !== "left";
       await (toTheEnd ? drain.end() : drain.leave());
       const at = await findJob(link, job);
-      writing.checkpoint(true);
-      if (toTheEnd && at.over) await leftOver(link, at, spec, writing);
+      to.checkpoint(true);
+      if (toTheEnd && at.over) await leftOver(link, at, spec, to);
       if (toTheEnd && at.over && targets.length > 0) for (const sink of sinks) sink.write([]);
       for (const sink of sinks) await sink.close();
       const dropped = input.drop && toTheEnd && at.over && at.waiting === 0;
       if (dropped) await createCrawls(link).delete(job);
-      return { counts: writing.counts, end: endOf(at, spec), over: at.over, dropped };
+      return { counts: to.counts, end: endOf(at, spec), over: at.over, dropped };
     } finally {
       // What failed is told; closing again does nothing.
       await Promise.allSettled(sinks.map(async (sink) => sink.close()));
@@ -308,7 +320,8 @@ export function exportJob(input: JobExport): ExportRun {
   }
 
   async function run(): Promise<ExportSummary> {
-    const link = await connectStore(input.url, input.log, follow ? Infinity : undefined, left.promise);
+    const server = await connectStore(input.url, input.log, follow ? Infinity : undefined, left.promise);
+    const link = tellingLost(server, lost(server));
     try {
       const at = await findJob(link, job);
       const spec = specOf(at);

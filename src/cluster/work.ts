@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { assemble } from "../assemble.ts";
 import { type Clock, realClock } from "../core/clock.ts";
-import { CrawlError } from "../core/errors.ts";
+import { CrawlError, LostCrawl } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { type CrawlSpec, parseSpec } from "../core/spec.ts";
 import { noteSeed } from "../engine/feed.ts";
@@ -149,6 +149,11 @@ export function work(options: WorkOptions): WorkRun {
       lost ??= error;
       return;
     }
+    // Another one may get its number, in a store that was emptied.
+    if (error instanceof LostCrawl) {
+      log("warn", "a crawl is no longer in the store", { crawl: id });
+      return;
+    }
     passedOver.add(id);
     log("error", "a crawl cannot be worked on", { crawl: id, error: error instanceof Error ? error.message : String(error) });
   }
@@ -161,7 +166,7 @@ export function work(options: WorkOptions): WorkRun {
   }
 
   async function run(): Promise<WorkSummary> {
-    const link = await connectRedis(options.url, { log, startWithinMs: options.startWithinMs ?? 60_000, leaving: departing.promise });
+    const link = await connectRedis(options.url, { log, writes: true, startWithinMs: options.startWithinMs ?? 60_000, leaving: departing.promise });
     const pulse = startPulse(link, { kind: "work", clock });
     try {
       const book = createCrawls(link);

@@ -32,10 +32,10 @@ export class CrawlError extends Error {
   }
 }
 
-/** A crawl that is no longer in its store: somebody has deleted it. */
+/** A crawl that is no longer in its store: somebody has deleted it, or the store was emptied. `code`: another where it is told to who can do something about it. */
 export class LostCrawl extends CrawlError {
-  constructor(message: string) {
-    super("internal", message);
+  constructor(message: string, code: CrawlErrorCode = "internal") {
+    super(code, message);
   }
 }
 

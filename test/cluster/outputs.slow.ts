@@ -123,6 +123,8 @@ test("the file of an unfinished crawl is refused to a command with other options
   }
   assert.ok(!existsSync(join(at.cwd, "new.jsonl")));
   assert.deepEqual(await at.crawls(), [1]);
+  const depth = await at.skein("crawl", at.site.origin, "-c", "1", "--per-host", "1", "-d", "5", "-o", "here/pages.jsonl");
+  assert.match(depth.said, /was started with other options: --depth\. /, "the file is the same");
   const other = await at.skein("crawl", at.site.origin, "-d", "5", "-o", "new.jsonl");
   assert.equal(other.code, 0, other.said);
   assert.equal(at.lines("new.jsonl"), PAGES + 1);
@@ -134,6 +136,37 @@ test("the file of an unfinished crawl is refused to a command with other options
   const anew = await at.skein("crawl", at.site.origin, "-d", "0", "-o", "pages.jsonl");
   assert.equal(anew.code, 0, anew.said);
   assert.equal(at.lines("pages.jsonl"), 1);
+});
+
+test("a crawl is gone on with by its command however that spells its files, from wherever, and each record is there once", { skip: skipRedis }, async () => {
+  await using at = await world();
+  await at.interrupted("--skipped", "skipped.jsonl");
+  const [file, skipped] = [join(at.cwd, "pages.jsonl"), join(at.cwd, "skipped.jsonl")];
+  const options = [at.site.origin, "-c", "1", "--per-host", "1"];
+  // Each of them finds where the one before left the files, which spelt them otherwise.
+  for (const [n, spelt] of [
+    [6, ["-o", join(at.cwd, "../", at.cwd.split("/").at(-1) ?? "", "pages.jsonl"), "--skipped", "./skipped.jsonl"]] as const,
+    [9, ["-o", "pages.jsonl", "--skipped", skipped]] as const,
+  ]) {
+    at.holdFrom(n);
+    const one = at.start("crawl", ...options, ...spelt);
+    await until(`${n} pages are written`, () => at.lines("pages.jsonl") === n || one.over, [one]);
+    one.signal("SIGINT");
+    await until("it has heard", () => /finishing what is in flight/.test(one.stderr()) || one.over, [one]);
+    at.holdFrom(Infinity);
+    assert.equal(await one.ended, 130, one.stderr());
+    assert.match(one.stderr(), /resuming the unfinished crawl in the store \(crawl 1\)/);
+  }
+  mkdirSync(join(at.cwd, "deep"));
+  const last = startCommand(["crawl", ...options, "-o", "../pages.jsonl", "--skipped", "../skipped.jsonl", "--store", at.url], join(at.cwd, "deep"));
+  assert.equal(await last.ended, 0, last.stderr());
+  const urls = readFileSync(file, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((line) => String(JSON.parse(line).url));
+  assert.equal(urls.length, PAGES + 1);
+  assert.equal(new Set(urls).size, PAGES + 1);
+  assert.deepEqual(await at.crawls(), [1]);
 });
 
 test("an export that takes the unfinished crawl out of the store sets its files free", { skip: skipRedis }, async () => {
