@@ -6,12 +6,13 @@ import { spellCount } from "../core/units.ts";
 import type { Link } from "../store/redis/connect.ts";
 import { createCrawls } from "../store/redis/crawls.ts";
 import { scanInvariants } from "../store/redis/doctor.ts";
-import { FULL_OUTBOX } from "../store/redis/frontier.ts";
 import { type Glance, glance, writerOf } from "../store/redis/look.ts";
-import { type ServerFacts, serverFacts } from "../store/redis/server.ts";
+import { masterOf, type ServerFacts, serverFacts } from "../store/redis/server.ts";
 import { listWorkers, type WorkerView } from "../store/redis/workers.ts";
 import type { Check } from "./doctor.ts";
-import { atWork, connectStore, endOf, SILENT_MS, specOf, stateOf } from "./store.ts";
+import { atWork, connectStore, endOf, specOf, stateOf } from "./store.ts";
+import { checkResults, checkWorkers } from "./store-work.ts";
+import { whyNoWrites } from "./store-writes.ts";
 
 const ok = (name: string, text: string): Check => ({ name, level: "ok", text, next: null });
 const warn = (name: string, text: string, next: string): Check => ({ name, level: "warn", text, next });
@@ -41,13 +42,33 @@ function checkMemory(info: Info): Check {
   return warn("memory", text, "give it more (maxmemory), or take finished crawls out (skein export --drop): full, it takes nothing and all workers wait");
 }
 
-function checkDisk(info: Info, snapshots: boolean | null): Check {
+/** None: it is a master. */
+function checkRole(info: Info): Check[] {
+  const master = masterOf(info);
+  if (master === null) return [];
+  return [
+    fail(
+      "role",
+      `a read-only replica of ${master}: crawls need the master`,
+      `name it, redis://${master}, or the Sentinels that know it, redis+sentinel://HOST:26379,HOST/NAME (--store, SKEIN_STORE)`,
+    ),
+  ];
+}
+
+function checkDisk({ info, snapshots, stopsWrites }: ServerFacts): Check {
+  if (info.get("rdb_last_bgsave_status") === "err" && snapshots === true && stopsWrites !== false)
+    return fail(
+      "persistence",
+      "the last snapshot could not be written: the server takes no writes (MISCONF), and all workers wait",
+      "make room in the server's directory, or make it writable, then redis-cli BGSAVE; snapshots alone are no reason to stop: redis-cli CONFIG SET stop-writes-on-bgsave-error no",
+    );
   if (info.get("aof_enabled") === "1") {
     const failed = ["aof_last_write_status", "aof_last_bgrewrite_status"].filter((name) => (info.get(name) ?? "ok") !== "ok");
+    const refuses = failed.includes("aof_last_write_status");
     if (failed.length === 0) return ok("persistence", "append-only file on, its last write went well");
     return fail(
       "persistence",
-      `the append-only file has trouble: ${failed.map((name) => `${name} ${info.get(name)}`).join(", ")}`,
+      `the append-only file has trouble: ${failed.map((name) => `${name} ${info.get(name)}`).join(", ")}${refuses ? "; the server takes no writes (MISCONF), and all workers wait" : ""}`,
       "make room on the server's disk, and see its log",
     );
   }
@@ -75,31 +96,22 @@ export function checkRewrite({ info, rewrittenRun }: ServerFacts): Check[] {
   ];
 }
 
-function checkWorkers(workers: readonly WorkerView[]): Check {
-  const silent = workers.filter(({ silentMs }) => silentMs >= SILENT_MS);
-  const text = workers.length === 0 ? "nobody works on this store now" : spellCount(workers.length - silent.length, "process works", "processes work");
-  if (silent.length === 0) return ok("workers", workers.length === 0 ? text : `${text} on this store`);
-  const names = silent.map(({ host, pid }) => `process ${pid} on ${host}`).join(", ");
-  return warn("workers", `${text}; not heard of for a while: ${names}`, "it was killed, stopped, or is cut off; what it had in flight was taken up by others");
-}
-
-async function checkResults(link: Link, at: Glance): Promise<Check[]> {
-  if (at.waiting === 0) return [];
-  const { owner } = await writerOf(link, at.id);
-  const full = at.waiting >= FULL_OUTBOX.most || at.waitingBytes >= FULL_OUTBOX.bytes;
-  if (owner !== null && !full) return [];
-  const text = `${spellCount(at.waiting, "result waits", "results wait")}${owner === null ? ", and nobody writes them" : ""}${full ? "; until they are written its workers wait" : ""}`;
-  return [warn(`crawl ${at.id}`, text, `skein export --store … --job ${at.id} --follow -o FILE, or the command that created it`)];
-}
-
 /** Between two calls of a worker the numbers agree; between two of the scan they would not. */
-async function checkCrawl(link: Link, at: Glance, workers: readonly WorkerView[]): Promise<Check[]> {
+async function checkCrawl(
+  link: Link,
+  at: Glance,
+  { workers, noWrites }: { readonly workers: readonly WorkerView[]; readonly noWrites: string | null },
+): Promise<Check[]> {
   const name = `crawl ${at.id}`;
   const here = atWork(workers, at.id).length;
   const state = stateOf(at, endOf(at, specOf(at)), here);
-  const results = await checkResults(link, at);
+  const { owner } = await writerOf(link, at.id);
+  const results = checkResults(at, { owner, noWrites });
   if (here > 0) return [ok(name, `${state}; looked through only while nobody works on it`), ...results];
   if (at.seed === null) return [ok(name, "nobody has begun with it"), ...results];
+  // Whoever works on it may go on at any moment.
+  if (noWrites !== null && !at.over)
+    return [ok(name, `${state === "waiting" ? "has work" : state}; not looked through while the store takes no writes`), ...results];
   const { faults, queued, delayed, leased, seen, hosts } = await scanInvariants(link, at.id);
   const text = `${state}; ${spellCount(seen, "URL")} seen, ${spellCount(queued + delayed + leased, "waits", "wait")}, ${spellCount(hosts, "host")}`;
   if (faults.length === 0) return [ok(name, `${text}; sound`), ...results];
@@ -131,16 +143,18 @@ export async function examineStore(url: string): Promise<StoreChecks> {
     const ms = Math.round(performance.now() - began);
     const { kind, version } = link.server;
     const [facts, ids, workers] = await Promise.all([serverFacts(link), createCrawls(link).list(CRAWLS_LOOKED_AT), listWorkers(link)]);
+    const noWrites = whyNoWrites(facts);
     const checks = [
       ok("store", `${kind === "valkey" ? "Valkey" : "Redis"} ${version} at ${link.address.shown}, connected in ${ms} ms; ${spellCount(ids.length, "crawl")}`),
       checkMemory(facts.info),
-      checkDisk(facts.info, facts.snapshots),
+      ...checkRole(facts.info),
+      checkDisk(facts),
       ...checkRewrite(facts),
-      checkWorkers(workers),
+      checkWorkers(workers, noWrites),
     ];
     for (const id of ids) {
       const at = await glance(link, id);
-      if (at !== null) checks.push(...(await checkCrawl(link, at, workers)));
+      if (at !== null) checks.push(...(await checkCrawl(link, at, { workers, noWrites })));
     }
     return { checks, answers: true };
   } finally {

@@ -87,8 +87,8 @@ export function watchStore(link: Link, clock: Clock, back: () => void): StoreWat
   async function look(): Promise<void> {
     late = clock.after(PATIENCE_MS, lost);
     try {
-      // Repeated over a whole outage.
-      await link.command("PING");
+      // Repeated over a whole outage. Not PING, which a server refuses that cannot save.
+      await link.command("EXISTS", `${link.tag}:version`);
       heard();
     } catch {
       lost();

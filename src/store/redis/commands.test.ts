@@ -63,7 +63,7 @@ const COMMANDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Methods of the client that send something. */
-const METHODS = ["bgrewriteaof", "config", "get", "info", "ping", "select", "set", "subscribe"];
+const METHODS = ["bgrewriteaof", "config", "exists", "get", "info", "ping", "select", "set", "subscribe"];
 
 const isCode = (name: string): boolean => name.endsWith(".ts") && !/\.(?:test|slow|long|bench)\.ts$|-for-tests\.ts$/.test(name);
 

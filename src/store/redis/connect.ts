@@ -3,18 +3,20 @@ import type { Redis } from "ioredis";
 import { CrawlError, LostCrawl } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import { parseRedisUrl, type RedisAddress } from "./address.ts";
-import { createPatience, LEAVE_WITHIN_MS } from "./patience.ts";
+import { createPatience, LEAVE_WITHIN_MS, type PatientCall } from "./patience.ts";
 import { diagnose } from "./probe.ts";
 import { onlyReads, READING_SCRIPTS } from "./reads.ts";
 import { type ScriptName, scriptOf } from "./scripts.ts";
-import { checkServer, checkVersion, markStore, type ServerView } from "./server.ts";
-import { adviceFor, GIBBERISH, isReply, NO_ROOM, NOBODY, PASSING, REFUSED, refusalWords, troubleOf, wordOf } from "./trouble.ts";
+import { askForRewrite, checkServer, checkVersion, markStore, type ServerView } from "./server.ts";
+import { adviceFor, GIBBERISH, isReply, NO_ROOM, NO_WRITES, NOBODY, PASSING, REFUSED, refusalWords, replicaWords, troubleOf, wordOf } from "./trouble.ts";
 
 export interface ConnectOptions {
   /** First part of every key, in braces; that of the URL, or else `skein`. */
   readonly prefix?: string;
   /** How long the first connection is waited for, in ms; 60,000. */
   readonly startWithinMs?: number;
+  /** The store is written to: one that takes no writes (full, unable to save, a replica) is no store to start with. Others find out at their first call that writes. */
+  readonly writes?: boolean;
   /** How long a call waits for a store that was lost in mid-run, in ms; without end. */
   readonly waitMs?: number;
   /** A call that gets no answer for so long counts as lost; 15,000. */
@@ -66,6 +68,9 @@ const SAY_AFTER_MS = 1_000;
 const SAY_AGAIN_MS = 30_000;
 const PARTING_MS = 2_000;
 const OFFER_MS = 2_000;
+/** A replica is asked no more often whether it has become a master, or whether the name now leads to another. */
+const TURN_EVERY_MS = 1_000;
+const NO_ANSWER = "no answer";
 
 function clientOptions(address: RedisAddress, { answerWithinMs = 15_000, ca }: ConnectOptions) {
   const tls = ca === undefined ? {} : { ca };
@@ -115,14 +120,18 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   let connections = 0;
   let closed = false;
   let closedWhy = "was closed";
-  let lastTrouble = "no answer";
-  /** Why the last call that has to be repeated came to nothing. */
-  let lastFailure = lastTrouble;
+  /** Of the connection; forgotten once a call gets an answer. */
+  let lastTrouble = NO_ANSWER;
   let saidAt = -Infinity;
   let saidWhy = "";
   /** Of the connection that is open now; null: none is. */
   let checked: Promise<void> | null = null;
   let marked: Promise<void> | null = null;
+  /** Whether the store has taken a write of this process; until then it is at its start, which is not waited for without end. */
+  let proved = false;
+  /** How the last mark was refused for want of room. */
+  let noRoom: Error | null = null;
+  let turnedAt = -Infinity;
   let asked = false;
   const waiting = new Set<() => void>();
 
@@ -160,12 +169,24 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     }
   }
 
+  const replica = (master: string | null): CrawlError => unreachable(replicaWords(master));
+  /** Sentinels have not named the new master yet; who names a server means that one. */
+  const meansThis = (): boolean => !proved && address.sentinels === null;
+
+  async function mark(view: ServerView): Promise<void> {
+    if (view.master !== null && meansThis()) throw replica(view.master);
+    noRoom = await markStore(client, address, tag);
+    proved ||= noRoom === null;
+    if (proved) await askForRewrite(client, { view, tag, log });
+  }
+
   /** As ours, before the first write; also once for each connection. */
   async function markedAsOurs(): Promise<void> {
     if (server === null) return;
-    const mine = (marked ??= markStore(client, address, { view: server, tag, log }));
+    const mine = (marked ??= mark(server));
     try {
       await mine;
+      if (!proved && marked === mine) marked = null;
     } catch (error) {
       if (!(error instanceof CrawlError) && marked === mine) marked = null;
       throw error;
@@ -201,8 +222,14 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     // The code of scripts that are asked about a crawl that is not there (lua/base.lua).
     if (isReply(error) && /^NOCRAWL\b/.test(word)) throw new LostCrawl(`the store at ${address.shown} answered: ${word}`);
     if (isReply(error) && !PASSING.test(word)) throw new CrawlError("internal", `the store at ${address.shown} answered: ${word}`);
+    if (!/^READONLY/.test(word)) return;
+    if (meansThis()) throw replica(server?.master ?? null);
     // A replica by now: sentinels or the name know the new master.
-    if (/^READONLY/.test(word)) client.disconnect(true);
+    const now = performance.now();
+    if (now - turnedAt < TURN_EVERY_MS || client.status !== "ready") return;
+    turnedAt = now;
+    lastTrouble = word;
+    client.disconnect(true);
   }
 
   /** Of a start that does not come about: what stands in the way is asked for once it is no mere delay. Throws when waiting does not help. */
@@ -215,45 +242,63 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
   }
 
   async function attempt<T>(call: () => Promise<T>, boundMs: number, how: How = WRITES): Promise<T> {
-    const end = boundMs < LEAVE_WITHIN_MS ? undefined : patience.begin();
+    const patient = boundMs < LEAVE_WITHIN_MS ? null : patience.begin();
     try {
-      return await repeat(call, boundMs, how);
+      return await repeat(call, boundMs, how, patient);
     } finally {
-      end?.();
+      patient?.end();
     }
   }
 
-  async function repeat<T>(call: () => Promise<T>, boundMs: number, { writes, waitsForRoom }: How): Promise<T> {
+  /** `refused`: this call itself was refused as one that writes. */
+  function heard(refused: boolean): void {
+    lastTrouble = NO_ANSWER;
+    // A server that takes no writes goes on answering whatever is none.
+    if (saidAt === -Infinity || (NO_WRITES.test(saidWhy) && !refused)) return;
+    log("info", "the store answers again", { store: address.shown });
+    saidAt = -Infinity;
+  }
+
+  /** It was waited for as long as it is worth. */
+  function tooLate(why: string, boundMs: number, cause: unknown): CrawlError {
+    const what = NO_WRITES.test(why) ? "took no writes" : "did not answer";
+    return unreachable(`${what} within ${Math.round(boundMs / 1_000)} s: ${why.replace(/\.$/, "")}. ${adviceFor(why)}`, cause);
+  }
+
+  async function repeat<T>(call: () => Promise<T>, waitMs: number, { writes, waitsForRoom }: How, patient: PatientCall | null): Promise<T> {
     const begun = performance.now();
     let pauseMs = FIRST_PAUSE_MS;
-    let failed = false;
+    let refused = false;
     for (;;) {
       if (closed) throw unreachable(closedWhy);
       try {
+        patient?.sent();
         await verified();
         if (writes) await markedAsOurs();
         const answer = await call();
-        // A full server goes on answering whatever needs no room.
-        if (saidAt > -Infinity && (failed || !NO_ROOM.test(saidWhy))) {
-          log("info", "the store answers again", { store: address.shown });
-          saidAt = -Infinity;
-        }
+        heard(refused);
         return answer;
       } catch (error) {
-        failed = true;
         judge(error);
         if (closed) continue;
         const why = isReply(error) ? wordOf(error) : lastTrouble;
-        lastFailure = why;
+        patient?.failed(why);
+        refused ||= NO_WRITES.test(why);
+        const boundMs = NO_WRITES.test(why) && !proved ? Math.min(waitMs, startWithinMs) : waitMs;
         if (!waitsForRoom && NO_ROOM.test(why)) throw unreachable(`takes no writes: ${why}`, error);
         const waited = performance.now() - begun;
         if (GIBBERISH.test(why) || waited >= Math.min(SAY_AFTER_MS, boundMs)) await ask(why, waited >= boundMs);
-        if (waited >= boundMs) throw unreachable(`did not answer within ${Math.round(boundMs / 1_000)} s: ${why}. ${adviceFor(why)}`, error);
+        if (waited >= boundMs) throw tooLate(why, boundMs, error);
         if (waited >= Math.min(SAY_AFTER_MS, boundMs / 4)) say(why);
         await pause(Math.min(pauseMs * (0.5 + Math.random() / 2), Math.max(1, boundMs - (performance.now() - begun))));
         pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
       }
     }
+  }
+
+  /** Follows the mark of the connection, which is the write. */
+  async function takesWrites(): Promise<void> {
+    if (noRoom !== null) throw noRoom;
   }
 
   async function send(name: ScriptName, keys: readonly string[], args: Args): Promise<unknown> {
@@ -268,9 +313,9 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
 
   const patience = createPatience({
     leaving: options.leaving,
-    say: (seconds) => log("warn", `the store does not answer: waiting ${seconds} s more for it`, { store: address.shown, why: lastFailure }),
-    over() {
-      closedWhy = `did not answer within ${LEAVE_WITHIN_MS / 1_000} s: ${lastFailure}`;
+    say: (seconds, why) => log("warn", `the store does not answer: waiting ${seconds} s more for it`, { store: address.shown, why: why ?? lastTrouble }),
+    over(why) {
+      closedWhy = `did not answer within ${LEAVE_WITHIN_MS / 1_000} s: ${why ?? lastTrouble}`;
       void close();
     },
   });
@@ -284,7 +329,9 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
     client.disconnect();
   };
   try {
-    await attempt(() => client.ping(), startWithinMs, READS);
+    // Not PING, which a server refuses that cannot save.
+    await attempt(() => client.exists(`${tag}:version`), startWithinMs, READS);
+    if (options.writes === true) await attempt(takesWrites, startWithinMs);
   } catch (error) {
     await close();
     throw error;

@@ -6,28 +6,43 @@ export const LEAVE_WITHIN_MS = 10_000;
 const SAY_AFTER_MS = 1_000;
 const LOOK_MS = 100;
 
+/** One call, however often it has to be repeated. */
+export interface PatientCall {
+  /** It goes out, once more. */
+  sent(): void;
+  /** It came to nothing, and is repeated. */
+  failed(why: string): void;
+  end(): void;
+}
+
 export interface Patience {
-  /** A call is made, however often it has to be repeated; answers what tells of its end. */
-  begin(): () => void;
+  begin(): PatientCall;
   close(): void;
 }
 
 export interface PatienceInput {
   /** Resolves when the process is told to leave; absent: it is told in other ways. */
   readonly leaving: Promise<unknown> | undefined;
-  /** Said once: the store is waited for, for so many seconds more. */
-  readonly say: (seconds: number) => void;
+  /** Said once: the store is waited for, for so many seconds more. `why`: what the calls under way were last told; null: they were told nothing. */
+  readonly say: (seconds: number, why: string | null) => void;
   /** It was waited for long enough. */
-  readonly over: () => void;
+  readonly over: (why: string | null) => void;
 }
 
 export function createPatience({ leaving, say, over }: PatienceInput): Patience {
-  /** When each of the calls under way began; the oldest first. */
-  const calls = new Set<{ readonly at: number }>();
+  /** When each of the calls under way began, and when it last went out (Infinity: it waits to do so); the oldest first. */
+  const calls = new Set<{ readonly at: number; sentAt: number; why: string | null }>();
   let leftAt = Infinity;
   let said = false;
   let closed = false;
   let timer: NodeJS.Timeout | null = null;
+
+  /** What a call that has ended was told counts no more, nor what one was told before it went out again and hung. */
+  function reason(now: number): string | null {
+    let found: string | null = null;
+    for (const { why, sentAt } of calls) if (why !== null && !(now - sentAt > SAY_AFTER_MS)) found = why;
+    return found;
+  }
 
   function look(): void {
     timer = null;
@@ -37,12 +52,12 @@ export function createPatience({ leaving, say, over }: PatienceInput): Patience 
     if (oldest !== undefined) {
       const leftMs = LEAVE_WITHIN_MS - (now - Math.max(oldest.at, leftAt));
       if (leftMs <= 0) {
-        over();
+        over(reason(now));
         return;
       }
       if (!said && now - oldest.at >= SAY_AFTER_MS) {
         said = true;
-        say(Math.ceil(leftMs / 1_000));
+        say(Math.ceil(leftMs / 1_000), reason(now));
       }
     }
     timer = setTimeout(look, LOOK_MS);
@@ -55,9 +70,18 @@ export function createPatience({ leaving, say, over }: PatienceInput): Patience 
 
   return {
     begin() {
-      const call = { at: performance.now() };
+      const call = { at: performance.now(), sentAt: Infinity, why: null as string | null };
       calls.add(call);
-      return () => void calls.delete(call);
+      return {
+        sent() {
+          call.sentAt = performance.now();
+        },
+        failed(why) {
+          call.sentAt = Infinity;
+          call.why = why;
+        },
+        end: () => void calls.delete(call),
+      };
     },
     close() {
       closed = true;

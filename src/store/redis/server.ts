@@ -4,6 +4,7 @@ import { CrawlError } from "../../core/errors.ts";
 import type { Logger } from "../../core/log.ts";
 import type { RedisAddress } from "./address.ts";
 import type { Link } from "./connect.ts";
+import { isReply, NO_ROOM } from "./trouble.ts";
 
 export interface ServerView {
   /** `redis` or `valkey`. */
@@ -15,6 +16,8 @@ export interface ServerView {
   /** Bytes; 0: no bound. */
   readonly maxMemory: number;
   readonly usedMemory: number;
+  /** Host and port of the one that it is a replica of; null: it is a master, or does not say. */
+  readonly master: string | null;
 }
 
 /** Of what lies in a store: raised whenever scripts of another version would misread it. */
@@ -30,17 +33,24 @@ function fieldsOf(info: string): ReadonlyMap<string, string> {
   );
 }
 
+/** Null: the server of this INFO is no replica. */
+export function masterOf(info: ReadonlyMap<string, string>): string | null {
+  if (info.get("role") !== "slave") return null;
+  const host = info.get("master_host") ?? "HOST";
+  return `${host.includes(":") ? `[${host}]` : host}:${info.get("master_port") ?? "PORT"}`;
+}
+
 function refuse(address: RedisAddress, message: string): never {
   throw new CrawlError("invalid-options", `the store at ${address.shown} ${message}`, {
     problems: [{ option: "store", message: `${address.shown} ${message}` }],
   });
 }
 
-/** Whether snapshots are taken; null: the server does not say. */
-async function takesSnapshots(config: () => Promise<unknown>): Promise<boolean | null> {
+/** One setting; null: the server does not say. */
+async function settingOf(config: () => Promise<unknown>): Promise<string | null> {
   try {
     const answer = await config();
-    return Array.isArray(answer) && answer[1] !== undefined ? String(answer[1]) !== "" : null;
+    return Array.isArray(answer) && answer[1] !== undefined ? String(answer[1]) : null;
   } catch {
     // Hosted servers keep CONFIG to themselves.
     return null;
@@ -70,9 +80,9 @@ export async function checkServer(client: Redis, address: RedisAddress, log: Log
   }
   const aof = fields.get("aof_enabled") === "1";
   if (!aof) {
-    const snapshots = await takesSnapshots(() => client.config("GET", "save"));
-    if (snapshots === false) log("warn", "the store keeps nothing on disk: a restart of Redis loses the crawl; set appendonly yes", { store: address.shown });
-    else if (snapshots === true)
+    const save = await settingOf(() => client.config("GET", "save"));
+    if (save === "") log("warn", "the store keeps nothing on disk: a restart of Redis loses the crawl; set appendonly yes", { store: address.shown });
+    else if (save !== null)
       log("warn", "the store keeps snapshots only: a restart of Redis goes back to the last one; set appendonly yes", { store: address.shown });
   }
   return {
@@ -82,6 +92,7 @@ export async function checkServer(client: Redis, address: RedisAddress, log: Log
     aof,
     maxMemory,
     usedMemory: Number(fields.get("used_memory") ?? 0),
+    master: masterOf(fields),
   };
 }
 
@@ -89,7 +100,7 @@ export async function checkServer(client: Redis, address: RedisAddress, log: Log
  * Redis 7.0 keeps what was cut off in the middle of a MULTI in its append-only file and applies half a step at the start after the next; a rewritten
  * file has no such end. So a rewrite is asked for whenever the server has started since the store last saw it.
  */
-async function askForRewrite(client: Redis, of: { readonly view: ServerView; readonly tag: string; readonly log: Logger }): Promise<void> {
+export async function askForRewrite(client: Redis, of: { readonly view: ServerView; readonly tag: string; readonly log: Logger }): Promise<void> {
   const { view, tag, log } = of;
   if (!view.aof || view.runId === "") return;
   const key = `${tag}:run`;
@@ -113,17 +124,20 @@ export async function checkVersion(client: Redis, address: RedisAddress, tag: st
   refuse(address, `holds crawls of ${newer} version of this program under ${tag} ${rest}`);
 }
 
-/** What a connection leaves behind before its first write: the layout, and which run of the server it met. Throws as checkVersion does. */
-export async function markStore(
-  client: Redis,
-  address: RedisAddress,
-  of: { readonly view: ServerView; readonly tag: string; readonly log: Logger },
-): Promise<void> {
-  // A server without room says so at the first step; a replica has its master's word.
-  const set = await client.set(`${of.tag}:version`, STORE_VERSION, "NX").catch(() => null);
+/** The layout, which a connection leaves behind before its first write. Answers how a server without room refused it: it may take what needs none. Throws as checkVersion does. */
+export async function markStore(client: Redis, address: RedisAddress, tag: string): Promise<Error | null> {
+  let set: string | null = null;
+  let refused: Error | null = null;
+  try {
+    set = await client.set(`${tag}:version`, STORE_VERSION, "NX");
+  } catch (error) {
+    if (!isReply(error) || /^READONLY\b/.test(error.message)) throw error;
+    // A login that may not set it may read it.
+    if (NO_ROOM.test(error.message)) refused = error;
+  }
   // Another version may have come since this connection looked.
-  if (set === null) await checkVersion(client, address, of.tag);
-  await askForRewrite(client, of);
+  if (set === null) await checkVersion(client, address, tag);
+  return refused;
 }
 
 export interface ServerFacts {
@@ -131,16 +145,24 @@ export interface ServerFacts {
   readonly info: ReadonlyMap<string, string>;
   /** Null: the server does not say. */
   readonly snapshots: boolean | null;
+  /** Whether a snapshot that fails stops all writes; null: the server does not say. */
+  readonly stopsWrites: boolean | null;
   /** The run of the server whose append-only file was last asked to be written anew; null: none. */
   readonly rewrittenRun: string | null;
 }
 
 /** What a server says of itself now, for doctor. */
 export async function serverFacts(link: Link): Promise<ServerFacts> {
-  const [info, snapshots, run] = await Promise.all([
+  const [info, save, stops, run] = await Promise.all([
     link.command("INFO"),
-    takesSnapshots(() => link.command("CONFIG", "GET", "save")),
+    settingOf(() => link.command("CONFIG", "GET", "save")),
+    settingOf(() => link.command("CONFIG", "GET", "stop-writes-on-bgsave-error")),
     link.command("GET", `${link.tag}:run`),
   ]);
-  return { info: fieldsOf(String(info)), snapshots, rewrittenRun: run === null ? null : String(run) };
+  return {
+    info: fieldsOf(String(info)),
+    snapshots: save === null ? null : save !== "",
+    stopsWrites: stops === null ? null : stops === "yes",
+    rewrittenRun: run === null ? null : String(run),
+  };
 }

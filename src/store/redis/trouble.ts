@@ -2,6 +2,8 @@
 
 /** The server takes no writes. */
 export const NO_ROOM = /^(OOM|MISCONF|NOREPLICAS)\b/;
+/** The same, and replicas, which never take any: what only reads is answered all the while. */
+export const NO_WRITES = /^(OOM|MISCONF|NOREPLICAS|READONLY)\b/;
 /** The server says no for now: it has no room, starts, has too many clients, or is no master (any more). */
 export const PASSING = /^(?:(?:LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|UNBLOCKED)\b|ERR max number of clients)/;
 export const REFUSED = /^(NOAUTH|WRONGPASS|NOPERM|DENIED|ERR AUTH|ERR invalid password|ERR Client sent AUTH)/;
@@ -46,6 +48,13 @@ export function refusalWords(word: string, { tag, username }: { readonly tag: st
     `refused a call: ${word}. The prefix in use is ${tag.slice(1, -1)} (?prefix=NAME in the store's URL changes it), and ${who} needs ${needs}; ` +
     'docs/operations.md, "Security", has the whole ACL rule'
   );
+}
+
+/** Of a replica, by somebody who is to write there. `master`: its address as the replica has it; null: it does not say. */
+export function replicaWords(master: string | null): string {
+  const which = master === null ? "is a read-only replica" : `is a read-only replica of ${master}`;
+  const name = master === null ? "its master, redis://HOST:PORT" : `its master, redis://${master}`;
+  return `${which} and takes no writes: name ${name}, or the Sentinels that know it, redis+sentinel://HOST:26379,HOST/NAME, with --store (or SKEIN_STORE)`;
 }
 
 const ADVICE: readonly (readonly [RegExp, string])[] = [
