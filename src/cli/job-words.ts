@@ -30,10 +30,13 @@ function lineOf({ job, kind, serviceJob, state, queued, delayed, inFlight, done,
   return [String(job), serviceJob === null ? kind : `${kind}, job ${serviceJob}`, state, ...numbers, spellMoment(createdAt), seeds[0] ?? ""];
 }
 
+/** Whoever is counted as working there is counted too low. */
+const noWritesText = (why: string): string => `takes no writes (${why}): whoever works on it waits, and cannot say that he lives`;
+
 /** The jobs of a store, newest first, and the workers that have nothing to do. */
-export function overviewLines({ store, jobs, more, workers }: StoreOverview): string[] {
+export function overviewLines({ store, jobs, more, workers, noWrites }: StoreOverview): string[] {
   const idle = workers.filter(({ kind, shares, silentMs }) => kind === "work" && shares.length === 0 && silentMs < 15_000).length;
-  const free = idle === 0 ? [] : [`${spellCount(idle, "worker")} without work`];
+  const free = [...(idle === 0 ? [] : [`${spellCount(idle, "worker")} without work`]), ...(noWrites === null ? [] : [`the store ${noWritesText(noWrites)}`])];
   if (jobs.length === 0)
     return [`no crawls in the store at ${store}; ${/[/?]/.test(store) ? OTHERS : `these are database 0 and the prefix skein: ${OTHERS}`}`, ...free];
   const head = ["job", "kind", "state", "queued", "in flight", "done", "results", "workers", "created (UTC)", "first seed"];
@@ -53,13 +56,14 @@ export function fileText({ path, by, host, records, bytes }: OutputFile): string
 }
 
 /** Rows beside those of a state directory's status. */
-export function resultRows({ results, workers }: JobStatus): readonly (readonly [string, string | null])[] {
+export function resultRows({ results, workers, noWrites }: JobStatus): readonly (readonly [string, string | null])[] {
   const { waiting, waitingBytes, written, writer, files } = results;
   const held = writer === null ? "nobody writes them" : `written by ${writer.kind} on ${writer.host}, process ${writer.pid}`;
   const left = waiting === 0 ? "none waits" : `${spellNumber(waiting)} wait (${spellBytes(waitingBytes)})`;
   return [
+    ["store", noWrites === null ? null : noWritesText(noWrites)],
     ...workers.map((worker, index) => [index === 0 ? "workers" : "", workerText(worker)] as const),
-    ...(workers.length === 0 ? [["workers", "none"] as const] : []),
+    ...(workers.length === 0 ? [["workers", noWrites === null ? "none" : "none was heard of within the last minute"] as const] : []),
     ["results", `${spellNumber(written)} written, ${left}; ${held}`],
     ...files.map((file, index) => [index === 0 ? "files" : "", fileText(file)] as const),
   ];

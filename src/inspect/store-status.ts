@@ -5,10 +5,12 @@ import type { HostView } from "../core/frontier.ts";
 import type { Link } from "../store/redis/connect.ts";
 import { type Glance, serverNow, tallyOf, writerOf } from "../store/redis/look.ts";
 import type { OutboxOwner } from "../store/redis/outbox.ts";
+import { serverFacts } from "../store/redis/server.ts";
 import { hostViews } from "../store/redis/views.ts";
 import { listWorkers, type WorkerView } from "../store/redis/workers.ts";
 import { type CrawlStatus, statusFrom } from "./status.ts";
 import { atWork, endOf, findJob, type JobState, type OutputFile, outputFiles, seedsOf, serviceJobOf, specOf, stateOf } from "./store.ts";
+import { whyNoWrites } from "./store-writes.ts";
 
 export interface JobWorker {
   readonly kind: string;
@@ -35,6 +37,8 @@ export interface JobStatus extends Omit<CrawlStatus, "dir" | "state" | "beganInM
   readonly seedsComplete: boolean;
   readonly endedAt: string | null;
   readonly workers: readonly JobWorker[];
+  /** Why the store takes no writes now, so that nobody who works there can say that he lives; null: it does. */
+  readonly noWrites: string | null;
   readonly results: {
     /** Outputs that wait for a writer, and their bytes. */
     readonly waiting: number;
@@ -87,12 +91,13 @@ export function elapsedOf(at: Pick<Glance, "info" | "over" | "createdAt" | "ende
 /** Rejects with CrawlError `invalid-options` when there is no such job. */
 export async function jobStatus(link: Link, job: number): Promise<JobStatus> {
   const at = await findJob(link, job);
-  const [tally, workers, writer, hosts, now] = await Promise.all([
+  const [tally, workers, writer, hosts, now, facts] = await Promise.all([
     tallyOf(link, job),
     listWorkers(link),
     writerOf(link, job),
     hostsOf(link, at),
     serverNow(link),
+    serverFacts(link),
   ]);
   const spec = specOf(at);
   const end = endOf(at, spec);
@@ -126,6 +131,7 @@ export async function jobStatus(link: Link, job: number): Promise<JobStatus> {
     seedsComplete: at.seedsComplete,
     endedAt: at.endedAt === null ? null : new Date(at.endedAt).toISOString(),
     workers: workersOf(workers, job),
+    noWrites: whyNoWrites(facts),
     results: { waiting: at.waiting, waitingBytes: at.waitingBytes, written: at.written, writer: writer.owner, files: outputFiles(writer.states) },
   };
 }

@@ -7,7 +7,9 @@ import { shownSeed } from "../rules/seeds.ts";
 import { connectRedis, type Link } from "../store/redis/connect.ts";
 import { createCrawls } from "../store/redis/crawls.ts";
 import { type Glance, glance } from "../store/redis/look.ts";
+import { serverFacts } from "../store/redis/server.ts";
 import { listWorkers, type WorkerView } from "../store/redis/workers.ts";
+import { whyNoWrites } from "./store-writes.ts";
 
 /** `waiting`: it has work, and no worker. `stopped`: the command that created it goes on. */
 export type JobState = "running" | "waiting" | "paused" | "stopping" | "stopped" | "finished";
@@ -40,6 +42,8 @@ export interface StoreOverview {
   /** Older ones that are not listed. */
   readonly more: boolean;
   readonly workers: readonly WorkerView[];
+  /** Why the store takes no writes now, so that nobody who works there can say that he lives; null: it does. */
+  readonly noWrites: string | null;
 }
 
 /** How long the first connection is waited for. */
@@ -82,7 +86,7 @@ export function seedsOf({ seeds }: CrawlSpec): readonly string[] {
 }
 
 /** Of the name that a service gave its crawl (jobs/cluster.ts). */
-export function serviceJobOf({ info }: Glance): number | null {
+export function serviceJobOf({ info }: Pick<Glance, "info">): number | null {
   const id = /-(\d+)$/.exec(info.get("job") ?? "")?.[1];
   return id === undefined ? null : Number(id);
 }
@@ -111,10 +115,10 @@ function lineOf(at: Glance, workers: readonly WorkerView[]): JobLine {
 
 /** Newest first. */
 export async function overviewOf(link: Link, most = LISTED): Promise<StoreOverview> {
-  const [ids, workers] = await Promise.all([createCrawls(link).list(most + 1), listWorkers(link)]);
+  const [ids, workers, facts] = await Promise.all([createCrawls(link).list(most + 1), listWorkers(link), serverFacts(link)]);
   const found = await Promise.all(ids.slice(0, most).map((id) => glance(link, id)));
   const jobs = found.flatMap((at) => (at === null ? [] : [lineOf(at, workers)]));
-  return { store: link.address.shown, jobs, more: ids.length > most, workers };
+  return { store: link.address.shown, jobs, more: ids.length > most, workers, noWrites: whyNoWrites(facts) };
 }
 
 /** Throws CrawlError `invalid-options`, naming the jobs that there are. */

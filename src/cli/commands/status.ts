@@ -115,7 +115,7 @@ export function jobLines(status: JobStatus): string[] {
       "job",
       `${job} (${kind}${serviceJob === null ? "" : `, where it is job ${serviceJob}`}) in the store at ${store}${seeds.length === 0 ? "" : `: ${seeds[0]}${seeds.length > 1 ? ", …" : ""}`}`,
     ],
-    ["state", `${JOB_STATES[state]}${endedRow(status)}`],
+    ["state", state === "waiting" && status.noWrites !== null ? "has work" : `${JOB_STATES[state]}${endedRow(status)}`],
     ["started", `${spellMoment(status.startedAt)}; ${spellElapsed(status.elapsedMs)}`],
     ["seeds", feeding],
     ...workRows(status),
