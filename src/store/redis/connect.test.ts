@@ -4,11 +4,11 @@ import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { CrawlError } from "../../core/errors.ts";
-import { silentLog } from "../../core/log.ts";
+import { type Logger, silentLog } from "../../core/log.ts";
 import { connectRedis, type Link } from "./connect.ts";
 import { STORE_VERSION } from "./server.ts";
 
-type Reply = (command: readonly string[]) => string;
+type Reply = (command: readonly string[]) => string | null;
 
 /** Commands as the protocol sends them: arrays of bulk strings, ASCII here. */
 function commandsIn(text: string): string[][] {
@@ -24,7 +24,7 @@ function commandsIn(text: string): string[][] {
 
 const bulk = (text: string): string => `$${Buffer.byteLength(text)}\r\n${text}\r\n`;
 
-/** Answers as a server of this INFO does; `reply` goes first, "" leaves it to the rest. */
+/** Answers as a server of this INFO does; `reply` goes first, "" leaves it to the rest, null says nothing. */
 async function serverOf(t: TestContext, info: string, reply: Reply = () => ""): Promise<string> {
   const sockets = new Set<Socket>();
   const usual = ([name]: readonly string[]): string => (name === "INFO" ? bulk(info) : name === "PING" ? "+PONG\r\n" : name === "GET" ? "$-1\r\n" : "+OK\r\n");
@@ -34,7 +34,8 @@ async function serverOf(t: TestContext, info: string, reply: Reply = () => ""): 
     socket.on("data", (bytes) => {
       for (const [name = "", ...args] of commandsIn(bytes.toString("latin1"))) {
         const command = [name.toUpperCase(), ...args];
-        socket.write(reply(command) || usual(command));
+        const said = reply(command);
+        if (said !== null) socket.write(said || usual(command));
       }
     });
   }).listen(0, "127.0.0.1");
@@ -116,6 +117,97 @@ test("a command that the login may not use is said with the prefix in use and wh
         error.code === "store-unreachable" &&
         /refused a call: NOPERM .*The prefix in use is skein .*the default user needs/.test(error.message),
     );
+  }
+});
+
+const READONLY = "-READONLY You can't write against a read only replica.\r\n";
+const AFTER_MASTER = /is a read-only replica of 10\.1\.2\.3:6380 and takes no writes: name its master, redis:\/\/10\.1\.2\.3:6380, or the Sentinels .*--store/;
+const isWrite = ([name = ""]: readonly string[]): boolean => name === "SET" || name === "EVALSHA" || name === "EVAL";
+
+/** What was logged, but for the rewriting of a file that each of these servers seems to need. */
+function lines(): { readonly log: Logger; readonly said: string[] } {
+  const said: string[] = [];
+  return {
+    said,
+    log: (level, message, fields) => void (level === "debug" || message.includes("being rewritten") || said.push(`${message} ${JSON.stringify(fields)}`)),
+  };
+}
+
+test("a replica is told at the start with its master to whoever writes, and read by who only looks", async (t) => {
+  const replica = `${OF_62}role:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6380\r\n`;
+  const url = await serverOf(t, replica, (command) => (isWrite(command) ? READONLY : ""));
+  await assert.rejects(connectRedis(url, { log: silentLog, writes: true, startWithinMs: 20_000 }), unreachable(AFTER_MASTER));
+  const link = await linked(t, url);
+  assert.equal(String(await link.command("HGET", "{skein}:1:m", "x")), "OK");
+  await assert.rejects(link.script("create", ["{skein}"], [""]), unreachable(AFTER_MASTER));
+  const silent = await linked(t, await serverOf(t, OF_62, (command) => (isWrite(command) ? READONLY : "")));
+  await assert.rejects(
+    silent.script("create", ["{skein}"], [""]),
+    unreachable(/is a read-only replica and takes no writes: name its master, redis:\/\/HOST:PORT/),
+  );
+});
+
+test("a server that becomes a replica in mid-run is waited for, and that is said once while reads go on", { timeout: 60_000 }, async (t) => {
+  let demoted = false;
+  const url = await serverOf(t, OF_62, (command) => (isWrite(command) ? (demoted ? READONLY : ":1\r\n") : ""));
+  const { log, said } = lines();
+  const link = await connectRedis(url, { log, writes: true });
+  t.after(() => link.close());
+  demoted = true;
+  const write = link.script("create", ["{skein}"], [""]);
+  const connections = link.connections;
+  const waits = (): number => said.filter((line) => line.startsWith("the store does not take calls; waiting")).length;
+  // The name may lead to another server by now: it is connected to anew.
+  while (waits() < 1 || link.connections < connections + 3) {
+    await link.command("HGET", "{skein}:1:m", "x");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.equal(said.length, 1, said.join("\n"));
+  assert.match(said[0] ?? "", /READONLY/);
+  demoted = false;
+  assert.equal(await write, 1);
+  assert.match(said[1] ?? "", /^the store answers again/);
+});
+
+test("a server that is full at the start is not waited for without end; what needs no room is done there", { timeout: 60_000 }, async (t) => {
+  const url = await serverOf(t, OF_62, (command) => (isWrite(command) ? `-${FULL}\r\n` : ""));
+  const took = unreachable(
+    /took no writes within \d+ s: OOM command not allowed when used memory > 'maxmemory'\. It is full: raise maxmemory; or name another/,
+  );
+  await assert.rejects(connectRedis(url, { log: silentLog, writes: true, startWithinMs: 500 }), took);
+  const link = await connectRedis(url, { log: silentLog, startWithinMs: 500 });
+  t.after(() => link.close());
+  assert.equal(String(await link.command("UNLINK", "{skein}:cache")), "OK");
+  await assert.rejects(link.script("create", ["{skein}"], [""]), took);
+});
+
+test("a server that cannot save, which refuses PING too, is read by who only looks", { timeout: 60_000 }, async (t) => {
+  const url = await serverOf(t, OF_62, (command) => (isWrite(command) || command[0] === "PING" ? "-MISCONF Errors writing to the AOF file\r\n" : ""));
+  const link = await connectRedis(url, { log: silentLog, startWithinMs: 500 });
+  t.after(() => link.close());
+  assert.equal(String(await link.command("HGET", "{skein}:1:m", "x")), "OK");
+});
+
+test("what a call was told counts no more once it was answered, or hangs: a frozen server is not said to be full", { timeout: 60_000 }, async (t) => {
+  for (const again of [":1\r\n", null]) {
+    const answers = [`-${FULL}\r\n`, again];
+    const leaving = Promise.withResolvers<void>();
+    const url = await serverOf(t, OF_62, ([name]) => (name === "EVALSHA" ? (answers.shift() ?? null) : ""));
+    const { log, said } = lines();
+    const link = await connectRedis(url, { log, writes: true, leaving: leaving.promise });
+    t.after(() => link.close());
+    const calls = (async () => {
+      for (;;) await link.script("create", ["{skein}"], [""]);
+    })();
+    const ended = assert.rejects(calls, unreachable(/was closed/));
+    while (answers.length > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    // From here on it hangs, for longer than a call that is only slow.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    leaving.resolve();
+    while (said.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.match(said[0] ?? "", /^the store does not answer: waiting \d+ s more for it .*"why":"no answer"/);
+    await link.close();
+    await ended;
   }
 });
 
