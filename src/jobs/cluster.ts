@@ -28,6 +28,7 @@ import { glance, tallyOf, writerOf } from "../store/redis/look.ts";
 import { openOutbox } from "../store/redis/outbox.ts";
 import { explainStored } from "./cluster-explain.ts";
 import { workerSeeds } from "./cluster-seeds.ts";
+import { workedUnseen } from "./cluster-time.ts";
 import { watchStore } from "./cluster-watch.ts";
 import { type HomeRun, type JobHome, ownDirectories } from "./home.ts";
 import { allHosts } from "./inspect.ts";
@@ -116,7 +117,7 @@ export async function openCluster({ url, looksOn, log, clock }: ClusterOptions):
   ): Promise<OpenedStore & { readonly seed: FingerprintSeed }> {
     const { row, dir } = run;
     const id = await crawlOf(run);
-    const elapsedBeforeMs = Number((await crawls.read(id, "elapsed")) ?? 0);
+    const elapsedBeforeMs = Number((await crawls.read(id, "elapsed")) ?? 0) + (await workedUnseen(link, id));
     // Whoever wrote before held the data directory, as this process does now: it is dead.
     const outbox = await openOutbox(link, id, { crashed: hooks.crashed, kind: "serve", heirOf: nameOf(row) });
     const states = outbox.states.size > 0 ? outbox.states : null;
