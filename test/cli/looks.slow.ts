@@ -129,3 +129,41 @@ test("a store of a newer version is refused by those who only look, under the na
   assert.equal(doctor.code, 1);
   assert.match(doctor.stdout, /^fail +store +.*newer version/m);
 });
+
+test("a replica is read, a failing line of doctor, and no store to crawl with", { skip: skipRedis }, async (t) => {
+  const replica = await startServer(["--replicaof", "127.0.0.1", String(redis.port)]);
+  t.after(() => replica.stop());
+  const [status, doctor, ...writers] = await Promise.all([
+    skein("status", "--store", replica.url),
+    skein("doctor", "--store", replica.url),
+    skein("crawl", "http://127.0.0.1:1/", "--store", replica.url),
+    skein("work", "--store", replica.url),
+    skein("serve", "--port", "0", "--store", replica.url),
+  ]);
+  assert.equal(status.code, 0, status.stderr);
+  assert.equal(doctor.code, 1, doctor.stdout);
+  assert.match(doctor.stdout, new RegExp(`^fail +role +a read-only replica of 127\\.0\\.0\\.1:${redis.port}`, "m"));
+  for (const { code, stderr } of writers) {
+    assert.equal(code, 5, stderr);
+    assert.match(
+      stderr,
+      new RegExp(`is a read-only replica of 127\\.0\\.0\\.1:${redis.port} and takes no writes: name its master, redis://127\\.0\\.0\\.1:${redis.port}`),
+    );
+    assert.doesNotMatch(stderr, /waiting/);
+  }
+});
+
+test("a server that cannot save is looked at all the same, and doctor says that it takes no writes", { skip: skipRedis }, async (t) => {
+  const server = await startServer(["--appendonly", "no", "--save", "3600 1"]);
+  t.after(() => server.stop());
+  const link = await connectRedis(server.url, { log: silentLog });
+  t.after(() => link.close());
+  await link.command("SET", "{skein}:version", "1");
+  rmSync(server.dir, { recursive: true });
+  await link.command("BGSAVE");
+  while (!String(await link.command("INFO", "persistence")).includes("rdb_last_bgsave_status:err"));
+  const [status, doctor] = await Promise.all([skein("status", "--store", server.url), skein("doctor", "--store", server.url)]);
+  assert.equal(status.code, 0, status.stderr);
+  assert.equal(doctor.code, 1, doctor.stdout);
+  assert.match(doctor.stdout, /^fail +persistence +.*takes no writes \(MISCONF\).*\n +next step: make room in the server's directory/m);
+});
