@@ -10,7 +10,7 @@ import { noteSeed } from "../engine/feed.ts";
 import { startWorker, type WorkerRun } from "../engine/worker.ts";
 import { admitSeed } from "../rules/admit.ts";
 import { connectRedis, type Link } from "../store/redis/connect.ts";
-import { createCrawls, KEPT_DAYS } from "../store/redis/crawls.ts";
+import { type Crawls, createCrawls, KEPT_DAYS } from "../store/redis/crawls.ts";
 import { FULL_OUTBOX, openRedisFrontier } from "../store/redis/frontier.ts";
 import { type Glance, glance } from "../store/redis/look.ts";
 import { SHARED_LEASES } from "./cluster.ts";
@@ -84,6 +84,8 @@ export function work(options: WorkOptions): WorkRun {
   const clock = options.clock ?? realClock;
   const joined = new Map<number, Joined>();
   const passedOver = new Set<number>();
+  /** When the crawls that were looked at were created: in a store that was emptied their numbers are given again. */
+  const created = new Map<number, number>();
   let leaving = false;
   const departing = Promise.withResolvers<void>();
   /** The store did not answer while what was in flight was to be settled. */
@@ -158,6 +160,19 @@ export function work(options: WorkOptions): WorkRun {
     log("error", "a crawl cannot be worked on", { crawl: id, error: error instanceof Error ? error.message : String(error) });
   }
 
+  /** What is held of the one before is nobody's; the other one is joined with the next look. */
+  async function leaveReplaced(book: Crawls, id: number): Promise<void> {
+    const known = created.get(id);
+    if (known === undefined) return;
+    const now = await book.read(id, "created");
+    if (now === null || Number(now) === known) return;
+    created.delete(id);
+    passedOver.delete(id);
+    if (!joined.has(id)) return;
+    log("warn", "a crawl is no longer in the store, another has its number", { crawl: id });
+    joined.get(id)?.run.leave();
+  }
+
   function ended(id: number, entry: Joined): void {
     entry.over = true;
     requests += entry.run.view().requests;
@@ -184,9 +199,12 @@ export function work(options: WorkOptions): WorkRun {
             joined.get(id)?.run.leave();
             continue;
           }
+          await leaveReplaced(book, id);
           if (!joins || joined.has(id) || passedOver.has(id) || leaving) continue;
           const crawl = await book.get(id);
-          if (crawl !== null && !crawl.completed) await joinCrawl({ link, pulse }, id, crawl.info).catch((error: unknown) => passOver(id, error));
+          if (crawl === null || crawl.completed) continue;
+          created.set(id, crawl.createdAt);
+          await joinCrawl({ link, pulse }, id, crawl.info).catch((error: unknown) => passOver(id, error));
         }
         if (options.once && joined.size === 0) break;
         if (active() > 0) idleSince = clock.now();

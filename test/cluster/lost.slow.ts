@@ -81,6 +81,27 @@ for (const how of ["is emptied", "starts anew without its data"]) {
   });
 }
 
+test("a worker that slept while the store was emptied and the crawl begun anew leaves what it took for the same one", {
+  skip: skipRedis,
+}, async () => {
+  await using at = await world();
+  const command = ["crawl", at.site.origin, "-c", "1", "--per-host", "1", "-o", "pages.jsonl"];
+  const one = at.start(...command);
+  await until("three pages are written", () => at.lines("pages.jsonl") === 3, [one]);
+  const worker = at.start("work", "-c", "2", "--allow-address", "127.0.0.0/8");
+  await until("it works", () => /working on a crawl/.test(worker.stderr()), [worker]);
+  worker.signal("SIGSTOP");
+  await one.kill();
+  await at.link.command("FLUSHALL");
+  const anew = at.start(...command, "--fresh");
+  await until("the new one is there", async () => (await at.link.command("EXISTS", `${at.link.tag}:1:own`)) === 1, [anew]);
+  worker.signal("SIGCONT");
+  await until("the worker has seen it", () => /a crawl is no longer in the store/.test(worker.stderr()), [worker, anew]);
+  at.release();
+  assert.equal(await anew.ended, 0, anew.stderr());
+  assert.equal(at.lines("pages.jsonl"), PAGES + 1);
+});
+
 test("an export that follows a crawl ends with status 5 when the store is emptied, and keeps what it wrote", { skip: skipRedis }, async () => {
   await using at = await world();
   const one = at.start("crawl", at.site.origin, "-c", "2", "--per-host", "4", "-o", "pages.jsonl");
