@@ -94,7 +94,7 @@ test("a worker that slept while the store was emptied and the crawl begun anew l
   await one.kill();
   await at.link.command("FLUSHALL");
   const anew = at.start(...command, "--fresh");
-  await until("the new one is there", async () => (await at.link.command("EXISTS", `${at.link.tag}:1:own`)) === 1, [anew]);
+  await until("the new one is at work", () => at.site.targets().filter((target) => target === "/3").length === 2, [anew]);
   worker.signal("SIGCONT");
   await until("the worker has seen it", () => /a crawl is no longer in the store/.test(worker.stderr()), [worker, anew]);
   at.release();
