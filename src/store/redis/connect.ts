@@ -283,7 +283,8 @@ async function linkOf(client: Redis, address: RedisAddress, tag: string, options
         if (closed) continue;
         const why = isReply(error) ? wordOf(error) : lastTrouble;
         patient?.failed(why);
-        refused ||= NO_WRITES.test(why);
+        // A call whose connection was given up for the refusal of another one was not refused itself.
+        refused ||= isReply(error) && NO_WRITES.test(why);
         const boundMs = NO_WRITES.test(why) && !proved ? Math.min(waitMs, startWithinMs) : waitMs;
         if (!waitsForRoom && NO_ROOM.test(why)) throw unreachable(`takes no writes: ${why}`, error);
         const waited = performance.now() - begun;
