@@ -49,7 +49,6 @@ file cannot be written; 7 a crawl is running in DIR.
 
 /** Throws CrawlError `invalid-options`. */
 function outputsOf(reading: Reading): readonly string[] {
-  if (reading.args.length > 0) throw usageError(reading.args[0] ?? "", "skein reparse takes no arguments; name the directory with --state");
   const { scraper, extract } = reading.spec;
   const given = (scraper === null ? 0 : 1) + (Object.keys(extract).length > 0 ? 1 : 0);
   if (given === 0) throw usageError("--scraper", "what is to read the pages? Give -s FILE, or fields with -e");

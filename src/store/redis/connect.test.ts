@@ -5,6 +5,7 @@ import { createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import { CrawlError } from "../../core/errors.ts";
 import { type Logger, silentLog } from "../../core/log.ts";
+import { freePort } from "../../testing/free-port.ts";
 import { connectRedis, type Link } from "./connect.ts";
 import { STORE_VERSION } from "./server.ts";
 
@@ -265,25 +266,17 @@ test("Sentinels that know no such master, are none, or do not answer are told ap
     connectRedis(`redis+sentinel://127.0.0.1:${none}/main`, { log: silentLog, startWithinMs: 20_000 }),
     unreachable(/is a Redis, not a Sentinel/),
   );
-  const gone = createServer().listen(0, "127.0.0.1");
-  await once(gone, "listening");
-  const address = gone.address();
-  gone.close();
-  assert.ok(typeof address === "object" && address !== null);
+  const port = await freePort();
   await assert.rejects(
-    connectRedis(`redis+sentinel://127.0.0.1:${address.port}/main`, { log: silentLog, startWithinMs: 500 }),
-    unreachable(new RegExp(`cannot be found: 127\\.0\\.0\\.1:${address.port} does not answer \\(ECONNREFUSED\\)`)),
+    connectRedis(`redis+sentinel://127.0.0.1:${port}/main`, { log: silentLog, startWithinMs: 500 }),
+    unreachable(new RegExp(`cannot be found: 127\\.0\\.0\\.1:${port} does not answer \\(ECONNREFUSED\\)`)),
   );
 });
 
 test("a store that does not answer is told of with the option that names it and what to do", async () => {
-  const gone = createServer().listen(0, "127.0.0.1");
-  await once(gone, "listening");
-  const address = gone.address();
-  gone.close();
-  assert.ok(typeof address === "object" && address !== null);
+  const port = await freePort();
   await assert.rejects(
-    connectRedis(`redis://127.0.0.1:${address.port}`, { log: silentLog, startWithinMs: 500 }),
+    connectRedis(`redis://127.0.0.1:${port}`, { log: silentLog, startWithinMs: 500 }),
     unreachable(
       /did not answer within \d+ s: connect ECONNREFUSED \S+\. Nothing listens there: start Redis; or name another store with --store \(or SKEIN_STORE\)$/,
     ),
